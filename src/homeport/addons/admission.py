@@ -22,8 +22,7 @@ _PLACES = ("repository", "configMapRef", "secretRef")
 
 
 def register(hooks: Hooks) -> None:
-    hooks.validate(ClusterAddon, validate)
-    hooks.warn(ClusterAddon, warn)
+    hooks.add(ClusterAddon, validate=validate, warn=warn)
 
 
 def validate(found: Json, old: Json | None) -> list[Cause]:

@@ -42,14 +42,12 @@ _TOPOLOGY_DRY_RUN = "topology.cluster.x-k8s.io/dry-run"
 
 
 def register(hooks: Hooks, flavour: Flavour) -> None:
-    hooks.default(flavour.control_plane, default_control_plane)
-    hooks.validate(flavour.tenant, validate_tenant)
-    hooks.warn(flavour.tenant, warn_tenant)
-    hooks.validate(flavour.datastore, validate_datastore)
-    hooks.validate(flavour.control_plane, validate_control_plane)
-    hooks.warn(flavour.control_plane, warn_control_plane)
-    hooks.validate(flavour.template, validate_template)
-    hooks.warn(flavour.template, warn_template)
+    hooks.add(
+        flavour.control_plane, default=default_control_plane, validate=validate_control_plane, warn=warn_control_plane
+    )
+    hooks.add(flavour.tenant, validate=validate_tenant, warn=warn_tenant)
+    hooks.add(flavour.datastore, validate=validate_datastore)
+    hooks.add(flavour.template, validate=validate_template, warn=warn_template)
 
 
 def _invalid(path: str, text: str) -> Cause:

@@ -25,8 +25,7 @@ def register(hooks: Hooks, client: Client, kinds: Iterable[type[Object]]) -> Non
     """`client` looks owners up; it must be able to read them wherever these hooks run."""
     owners = Owners(client)
     for kind in kinds:
-        hooks.default(kind, owners.fill)
-        hooks.warn(kind, owners.warn)
+        hooks.add(kind, default=owners.fill, warn=owners.warn)
 
 
 class Owners:

@@ -30,13 +30,11 @@ def register(hooks: Hooks, client: Client) -> None:
     conversion.register(hooks)
     for kind in KINDS.values():
         use = Use(client, kind)
-        hooks.validate(kind, validate_pool)
-        hooks.validate(kind, use.validate)
-        hooks.validate_delete(kind, use.validate_delete)
-        hooks.warn(kind, use.warn)
-    hooks.validate(IPAddress, validate_address)
-    hooks.validate(IPAddress, Claimed(client).validate)
-    hooks.validate(IPAddressClaim, validate_claim)
+        hooks.add(kind, validate=validate_pool, validate_delete=use.validate_delete, warn=use.warn)
+        hooks.add(kind, validate=use.validate)
+    hooks.add(IPAddress, validate=validate_address)
+    hooks.add(IPAddress, validate=Claimed(client).validate)
+    hooks.add(IPAddressClaim, validate=validate_claim)
 
 
 # -- pools -------------------------------------------------------------------------------------------------------

@@ -6,17 +6,15 @@ from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
+from homeport.machinery.reading import reads
+
 Address = IPv4Address | IPv6Address
 Span = tuple[int, int]  # first and last
 
 
 def is_address(text: str) -> bool:
     """IPv4 or IPv6, without a port or brackets."""
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+    return reads(ip_address, text)
 
 
 def parse_span(text: str) -> tuple[Address, Address]:

@@ -103,7 +103,7 @@ async def test_a_definition_that_the_server_refuses_is_named(server: EmbeddedSer
 async def test_hooks_of_the_platform_guard_its_kinds(server: EmbeddedServer) -> None:
     def register(hooks: Hooks, environment: Environment) -> None:
         assert environment.server is server
-        hooks.default(BOAT, lambda obj, old: obj.setdefault("spec", {}).setdefault("sails", 2) and None)
+        hooks.add(BOAT, default=lambda obj, old: obj.setdefault("spec", {}).setdefault("sails", 2) and None)
 
     boats = Component(name="boats", install=_nothing, register=register, definitions=lambda: [definition(BOAT)])
     platform = Platform((boats,))

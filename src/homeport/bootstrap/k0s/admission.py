@@ -17,9 +17,9 @@ Json = dict[str, Any]
 
 def register(hooks: Hooks) -> None:
     conversion.register(hooks, BOOTSTRAP_GROUP)
-    hooks.validate(K0sWorkerConfig, _validate)
-    hooks.validate(K0sControllerConfig, _validate)
-    hooks.validate(K0sWorkerConfigTemplate, _validate_template)
+    hooks.add(K0sWorkerConfig, validate=_validate)
+    hooks.add(K0sControllerConfig, validate=_validate)
+    hooks.add(K0sWorkerConfigTemplate, validate=_validate_template)
 
 
 def _validate(obj: Json, old: Json | None) -> Iterator[Cause]:

@@ -14,8 +14,8 @@ Json = dict[str, Any]
 
 
 def register(hooks: Hooks) -> None:
-    hooks.validate(KubeadmConfig, lambda obj, old: validate(obj.get("spec") or {}, "spec"))
-    hooks.validate(KubeadmConfigTemplate, _validate_template)
+    hooks.add(KubeadmConfig, validate=lambda obj, old: validate(obj.get("spec") or {}, "spec"))
+    hooks.add(KubeadmConfigTemplate, validate=_validate_template)
 
 
 def _validate_template(obj: Json, old: Json | None) -> Iterator[Cause]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from homeport.capi import version as kubernetes
 from homeport.capi.version import Version
+from homeport.machinery.reading import reads
 
 _SUFFIX = re.compile(r"(?P<kubernetes>.+?)(?:[+-]k0s\.(?P<build>\d+)(?P<rest>\.[0-9A-Za-z.-]+)?)?")
 
@@ -64,11 +65,7 @@ def parse(text: str) -> K0sVersion:
 
 
 def is_valid(text: str) -> bool:
-    try:
-        parse(text)
-    except ValueError:
-        return False
-    return True
+    return reads(parse, text)
 
 
 def same(a: str, b: str) -> bool:

@@ -25,10 +25,8 @@ _LEAST_TO_DELETE_FIRST = 3
 
 def register(hooks: Hooks) -> None:
     conversion.register(hooks, CONTROL_PLANE_GROUP)
-    hooks.default(K0sControlPlane, default)
-    hooks.validate(K0sControlPlane, validate)
-    hooks.warn(K0sControlPlane, warn)
-    hooks.validate(K0sControlPlaneTemplate, validate_template)
+    hooks.add(K0sControlPlane, default=default, validate=validate, warn=warn)
+    hooks.add(K0sControlPlaneTemplate, validate=validate_template)
 
 
 def default(obj: Json, old: Json | None) -> None:

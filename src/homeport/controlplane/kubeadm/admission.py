@@ -38,9 +38,8 @@ _FIXED = (
 
 def register(hooks: Hooks) -> None:
     """Also for changes by the scale subresource: they arrive here as the whole object."""
-    hooks.default(KubeadmControlPlane, default)
-    hooks.validate(KubeadmControlPlane, validate)
-    hooks.validate(KubeadmControlPlaneTemplate, validate_template)
+    hooks.add(KubeadmControlPlane, default=default, validate=validate)
+    hooks.add(KubeadmControlPlaneTemplate, validate=validate_template)
 
 
 # -- defaults ----------------------------------------------------------------------------------------------------

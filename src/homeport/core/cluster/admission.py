@@ -26,11 +26,8 @@ _REFERENCES = ("infrastructureRef", "controlPlaneRef")
 def register(hooks: Hooks, client: Client) -> None:
     """`client` looks up what a topology is made from."""
     topology = TopologyAdmission(client)
-    hooks.default(Cluster, default)
-    hooks.default(Cluster, topology.default)
-    hooks.validate(Cluster, validate)
-    hooks.validate(Cluster, topology.validate)
-    hooks.warn(Cluster, topology.warn)
+    hooks.add(Cluster, default=default, validate=validate)
+    hooks.add(Cluster, default=topology.default, validate=topology.validate, warn=topology.warn)
 
 
 def default(cluster: Json, old: Json | None) -> None:

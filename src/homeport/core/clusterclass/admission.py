@@ -29,9 +29,8 @@ _NAMES = {"machineDeployments": "machineDeployment.topologyName", "machinePools"
 def register(hooks: Hooks, client: Client) -> None:
     """`client` looks up the Clusters that use a class."""
     users = _Users(client)
-    hooks.validate(ClusterClass, validate)
-    hooks.validate(ClusterClass, users.validate)
-    hooks.validate_delete(ClusterClass, users.validate_delete)
+    hooks.add(ClusterClass, validate=validate, validate_delete=users.validate_delete)
+    hooks.add(ClusterClass, validate=users.validate)
 
 
 class _Users:

@@ -15,9 +15,8 @@ Json = dict[str, Any]
 
 
 def register(hooks: Hooks) -> None:
-    hooks.default(ClusterResourceSet, default)
-    hooks.validate(ClusterResourceSet, validate)
-    hooks.validate(ClusterResourceSetBinding, validate_binding)
+    hooks.add(ClusterResourceSet, default=default, validate=validate)
+    hooks.add(ClusterResourceSetBinding, validate=validate_binding)
 
 
 def default(found: Json, old: Json | None) -> None:

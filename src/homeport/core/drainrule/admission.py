@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def register(hooks: Hooks) -> None:
-    hooks.validate(MachineDrainRule, validate)
+    hooks.add(MachineDrainRule, validate=validate)
 
 
 def validate(rule: Json, old: Json | None) -> list[Cause]:

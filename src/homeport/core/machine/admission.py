@@ -27,8 +27,7 @@ _CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
 def register(hooks: Hooks) -> None:
-    hooks.default(Machine, default)
-    hooks.validate(Machine, validate)
+    hooks.add(Machine, default=default, validate=validate)
 
 
 def default(machine: Json, old: Json | None) -> None:

@@ -14,6 +14,7 @@ from homeport.core.machine.observed import Observed
 from homeport.core.machine.uptodate import up_to_date
 from homeport.core.verdict import Verdict, deletion_verdict, mirrored, put_verdict
 from homeport.machinery import condition
+from homeport.machinery.reading import reads
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
 
@@ -155,11 +156,7 @@ def _set_certificate_expiry(machine: Machine, seen: Observed) -> None:
 
 
 def _is_time(text: str) -> bool:
-    try:
-        parse_time(text)
-    except ValueError:
-        return False
-    return True
+    return reads(parse_time, text)
 
 
 def phase(machine: Machine) -> str:

@@ -19,8 +19,7 @@ Json = dict[str, Any]
 
 
 def register(hooks: Hooks) -> None:
-    hooks.default(MachineDeployment, default)
-    hooks.validate(MachineDeployment, validate)
+    hooks.add(MachineDeployment, default=default, validate=validate)
 
 
 def default(deployment: Json, old: Json | None) -> None:

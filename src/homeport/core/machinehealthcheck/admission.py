@@ -29,8 +29,7 @@ _OWN = (
 
 
 def register(hooks: Hooks) -> None:
-    hooks.default(MachineHealthCheck, default)
-    hooks.validate(MachineHealthCheck, validate)
+    hooks.add(MachineHealthCheck, default=default, validate=validate)
 
 
 def default(check: Json, old: Json | None) -> None:

@@ -21,8 +21,7 @@ _NAME_FIELDS = ("machineSet.name", "cluster.name")
 
 
 def register(hooks: Hooks) -> None:
-    hooks.default(MachineSet, default)
-    hooks.validate(MachineSet, validate)
+    hooks.add(MachineSet, default=default, validate=validate)
 
 
 # -- defaults --------------------------------------------------------------------------------------------------------

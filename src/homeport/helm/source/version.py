@@ -8,6 +8,7 @@ from typing import Any
 from homeport.helm.errors import SourceError
 from homeport.machinery.gotemplate.error import CallError
 from homeport.machinery.gotemplate.sprig.semver import parse, satisfies
+from homeport.machinery.reading import reads
 
 
 def choose_version(offered: Iterable[str], wanted: str, where: str) -> str:
@@ -34,11 +35,7 @@ def choose_version(offered: Iterable[str], wanted: str, where: str) -> str:
 
 
 def _is_version(text: str) -> bool:
-    try:
-        parse(text)
-    except CallError:
-        return False
-    return True
+    return reads(parse, text, CallError)
 
 
 def _order(text: str) -> Any:

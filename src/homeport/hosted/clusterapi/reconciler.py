@@ -22,37 +22,27 @@ from homeport.hosted.endpoint import Endpoint, parse_endpoint
 from homeport.hosted.flavour import Flavour
 from homeport.hosted.infracluster import publish_endpoint
 from homeport.hosted.ownership import NameTaken
+from homeport.hosted.scope import HostedPlaneScope
 from homeport.hosted.secret import SecretKeeper, decoded
 from homeport.machinery import condition
-from homeport.machinery.condition import Status
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.reconciler import Phase
 
 _SERVING = ("Ready", "WriteLimited", "Upgrading", "Migrating")
 _STARTED = ("Ready", "WriteLimited")
 _RETRY_SECONDS = 10.0
 
 
-class ControlPlaneScope(Scope[HostedControlPlane]):
+class ControlPlaneScope(HostedPlaneScope[HostedControlPlane]):
     def __init__(self, obj: HostedControlPlane, cluster: Cluster | None, tenant: AnyTenantControlPlane | None) -> None:
-        super().__init__(obj)
-        self.found_cluster = cluster
+        super().__init__(obj, cluster)
         self.tenant = tenant
         self.endpoint: Endpoint | None = None
 
     @property
-    def cluster(self) -> Cluster:
-        assert self.found_cluster is not None
-        return self.found_cluster
-
-    @property
     def state(self) -> str:
         return "" if self.tenant is None else self.tenant.status.kubernetes_resources.version.status
-
-    def report(self, kind: str, status: Status, reason: str, message: str, now: str) -> bool | None:
-        reason = "Available" if kind == Condition.AVAILABLE and status == "True" else reason
-        return super().report(kind, status, reason, message, now)
 
 
 class HostedControlPlaneReconciler(CapiReconciler[HostedControlPlane, ControlPlaneScope]):

@@ -41,15 +41,10 @@ _PORTS = ("apiPort", "konnectivityPort")
 
 def register(hooks: Hooks) -> None:
     conversion.register(hooks)
-    hooks.default(Cluster, default_cluster)
-    hooks.validate(Cluster, validate_cluster)
-    hooks.warn(Cluster, warn)
-    hooks.default(K0smotronControlPlane, default_control_plane)
-    hooks.validate(K0smotronControlPlane, validate)
-    hooks.warn(K0smotronControlPlane, warn)
-    hooks.validate(K0smotronControlPlaneTemplate, validate_template)
-    hooks.default(JoinTokenRequest, default_join_token)
-    hooks.validate(JoinTokenRequest, validate_join_token)
+    hooks.add(Cluster, default=default_cluster, validate=validate_cluster, warn=warn)
+    hooks.add(K0smotronControlPlane, default=default_control_plane, validate=validate, warn=warn)
+    hooks.add(K0smotronControlPlaneTemplate, validate=validate_template)
+    hooks.add(JoinTokenRequest, default=default_join_token, validate=validate_join_token)
 
 
 # -- defaults ------------------------------------------------------------------------------------------------------

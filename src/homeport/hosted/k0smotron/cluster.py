@@ -142,9 +142,9 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return None
 
     async def _observe(self, scope: ClusterScope) -> Wait | None:
-        names = scope.required_subject.names
+        names = scope.subject.names
         scope.statefulset = await self._objects.find_own(scope, STATEFUL_SET, names.statefulset)
-        if scope.required_subject.storage == "etcd":
+        if scope.subject.storage == "etcd":
             scope.etcd = await self._objects.find_own(scope, STATEFUL_SET, names.etcd)
         self._count(scope)
         self._say(scope, ConditionReport(status.DELETING, "False", "NotDeleting"))
@@ -152,12 +152,12 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
 
     def _count(self, scope: ClusterScope) -> None:
         pods = None if scope.statefulset is None else Pods.of(scope.statefulset)
-        status.fill_counts(scope.object, scope.required_subject, pods)
-        self._say(scope, status.scaling(pods, scope.required_subject.spec.replicas))
-        self._say(scope, status.up_to_date(pods, scope.required_subject.spec.replicas))
+        status.fill_counts(scope.object, scope.subject, pods)
+        self._say(scope, status.scaling(pods, scope.subject.spec.replicas))
+        self._say(scope, status.up_to_date(pods, scope.subject.spec.replicas))
 
     async def _hold_service(self, scope: ClusterScope) -> Wait | None:
-        subject = scope.required_subject
+        subject = scope.subject
         scope.service = await self._objects.put_and_read(scope, render_service(subject))
         for other in TYPES:
             if subject.names.service(other) != subject.service_name:
@@ -165,7 +165,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return None
 
     async def _await_endpoint(self, scope: ClusterScope) -> Wait | None:
-        subject, service = scope.required_subject, scope.service
+        subject, service = scope.subject, scope.service
         assert service is not None
         node = ""
         if subject.spec.service.type == "NodePort" and not subject.spec.external_address:
@@ -187,7 +187,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         if found or nodes:
             return found
         # A plane without Nodes says on its Pods where their ports are reached; those of etcd are there first.
-        for selector in (scope.required_subject.pod_selector, scope.required_subject.etcd_selector):
+        for selector in (scope.subject.pod_selector, scope.subject.etcd_selector):
             for pod in (await scope.required_host.client.list(POD, selected(scope, selector))).items:
                 if address := (pod.get("status") or {}).get("hostIP"):
                     return str(address)
@@ -198,7 +198,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         meta, body = scope.object.metadata, dict[str, Any]()
         if meta.annotations.get(ENDPOINT_ANNOTATION) != str(endpoint):
             body["metadata"] = {"annotations": {ENDPOINT_ANNOTATION: str(endpoint)}}
-        if not scope.required_subject.spec.external_address and scope.required_subject.spec.ingress is None:
+        if not scope.subject.spec.external_address and scope.subject.spec.ingress is None:
             body["spec"] = {"externalAddress": endpoint.host}
         if body:
             body.setdefault("metadata", {})["uid"] = meta.uid
@@ -206,7 +206,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
             scope.update_metadata(written)
 
     async def _hold_certificates(self, scope: ClusterScope) -> Wait | None:
-        subject, now = scope.required_subject, self.clock.now()
+        subject, now = scope.subject, self.clock.now()
         owner = owner_reference(scope.object, controller=True)
         running = scope.statefulset is not None
         try:
@@ -226,7 +226,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return None
 
     async def _hold_files(self, scope: ClusterScope) -> Wait | None:
-        subject, endpoint = scope.required_subject, scope.required_endpoint
+        subject, endpoint = scope.subject, scope.endpoint
         addresses = (scope.service.get("spec") or {}).get("clusterIPs") or () if scope.service is not None else ()
         scope.config = render_config(subject, endpoint.host, addresses)
         objects = [
@@ -253,7 +253,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return None
 
     async def _hold_storage(self, scope: ClusterScope) -> Wait | None:
-        subject = scope.required_subject
+        subject = scope.subject
         if subject.storage == "nats":
             return await self._hold_nats(scope)
         if subject.storage != "etcd":
@@ -269,16 +269,16 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return None
 
     async def _await_etcd(self, scope: ClusterScope) -> Wait | None:
-        if scope.required_subject.storage != "etcd" or scope.statefulset is not None or Pods.of(scope.etcd).ready:
+        if scope.subject.storage != "etcd" or scope.statefulset is not None or Pods.of(scope.etcd).ready:
             return None
-        name = scope.required_subject.names.etcd
+        name = scope.subject.names.etcd
         text = f"waiting for the first member of StatefulSet {name} to become ready"
         if reason := await self._pod_trouble(scope, name, scope.etcd):
             text = f"{text}: {reason}"
         return Wait("WaitingForEtcd", text, after=_RETRY_SECONDS)
 
     async def _hold_nats(self, scope: ClusterScope) -> Wait | None:
-        subject = scope.required_subject
+        subject = scope.subject
         await self._objects.put(scope, render_nats_service(subject))
         if await self._objects.find(scope, SECRET, subject.names.nats_token) is None:
             await self._objects.put(scope, render_nats_token(subject, secrets.token_hex(32)))
@@ -289,12 +289,12 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         client = scope.leaves.get(ETCD_CLIENT)
         if client is not None:  # k0s has a copy, made when its Pod started
             digest = f"{digest}-{hashlib.sha256(client.certificate).hexdigest()[:8]}"
-        scope.statefulset = await self._objects.put_and_read(scope, render_statefulset(scope.required_subject, digest))
+        scope.statefulset = await self._objects.put_and_read(scope, render_statefulset(scope.subject, digest))
         self._count(scope)
         return None
 
     async def _hold_kubeconfig(self, scope: ClusterScope) -> Wait | None:
-        server = kubeconfig.server_url(scope.required_endpoint.host, scope.required_endpoint.port)
+        server = kubeconfig.server_url(scope.endpoint.host, scope.endpoint.port)
         secret = await kubeconfig.ensure(
             self.client,
             scope.key,
@@ -309,7 +309,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         if controller_of(secret) is not None and not is_ours(secret, owner):
             key = kubeconfig.secret_key(scope.key)
             raise NameTaken(f"Secret {key} is the kubeconfig of another cluster: give the Cluster another name")
-        wanted = scope.required_subject.spec.kubeconfig_secret_metadata
+        wanted = scope.subject.spec.kubeconfig_secret_metadata
         meta, extra = secret.metadata, dict[str, Any]()
         for field, values in (("labels", wanted.labels), ("annotations", wanted.annotations)):
             held = meta.get(field) or {}
@@ -323,14 +323,14 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
         return None
 
     async def _await_pods(self, scope: ClusterScope) -> Wait | None:
-        pods, replicas = Pods.of(scope.statefulset), scope.required_subject.spec.replicas
+        pods, replicas = Pods.of(scope.statefulset), scope.subject.spec.replicas
         if pods.ready:
             return None
         if not replicas:
             text = "spec.replicas is 0: the control plane is stopped"
             self._say(scope, ConditionReport(status.FUNCTIONAL, "False", "NoReadyReplicas", text))
             return Wait("NoReplicas", text)
-        name = scope.required_subject.names.statefulset
+        name = scope.subject.names.statefulset
         text = f"none of {replicas} replicas of StatefulSet {name} is ready"
         if reason := await self._pod_trouble(scope, name, scope.statefulset):
             text = f"{text}: {reason}"
@@ -349,7 +349,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
                 await client.get(NAMESPACE, SYSTEM)
                 await self._hold_dynamic_config(scope, client)
         except (ApiError, ConfigError, TimeoutError) as error:
-            text = f"the API server at {scope.required_endpoint} does not answer: {error}"
+            text = f"the API server at {scope.endpoint} does not answer: {error}"
             self._say(scope, ConditionReport(status.FUNCTIONAL, "False", status.INTERNAL_ERROR, text))
             return Wait("APIServerNotReachable", text, after=PROBE_SECONDS)
         self._say(scope, ConditionReport(status.FUNCTIONAL, "True", "KubeSystemNamespaceFound"))
@@ -368,7 +368,7 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
 
     async def _await_rollout(self, scope: ClusterScope) -> Wait | None:
         """Available as soon as one Pod serves; but the loop ends only when all of them do."""
-        pods, replicas = Pods.of(scope.statefulset), scope.required_subject.spec.replicas
+        pods, replicas = Pods.of(scope.statefulset), scope.subject.spec.replicas
         etcd = Pods.of(scope.etcd)
         growing = scope.etcd is not None and plan_members(replicas, etcd.desired, etcd.desired) != etcd.desired
         if growing or pods.ready < replicas or pods.updated < replicas:

@@ -36,9 +36,10 @@ from homeport.hosted.k0smotron.name import (
 )
 from homeport.hosted.k0smotron.pod.statefulset import CONTAINER
 from homeport.hosted.k0smotron.pod.subject import DEFAULT_VERSION, Subject, part
-from homeport.machinery.condition import Status, find, is_true
+from homeport.hosted.scope import HostedPlaneScope
+from homeport.machinery.condition import find, is_true
 from homeport.runtime.outcome import Wait
-from homeport.runtime.reconciler import Phase, Scope
+from homeport.runtime.reconciler import Phase
 from homeport.runtime.workload.kind import POD
 
 Json = dict[str, Any]
@@ -46,24 +47,14 @@ Json = dict[str, Any]
 _RETRY_SECONDS = 30.0
 
 
-class ControlPlaneScope(Scope[K0smotronControlPlane]):
+class ControlPlaneScope(HostedPlaneScope[K0smotronControlPlane]):
     def __init__(self, obj: K0smotronControlPlane, cluster: CapiCluster | None, hosted: Cluster | None) -> None:
-        super().__init__(obj)
-        self.cluster = cluster
+        super().__init__(obj, cluster)
         self.hosted = hosted  # the k0smotron Cluster, which has the Cluster's name
 
     @property
-    def of(self) -> CapiCluster:
-        assert self.cluster is not None
-        return self.cluster
-
-    @property
     def hosted_key(self) -> Key:
-        return Key(self.key.namespace, self.of.metadata.name)
-
-    def report(self, kind: str, status: Status, reason: str, message: str, now: str) -> bool | None:
-        reason = "Available" if kind == Condition.AVAILABLE and status == "True" else reason
-        return super().report(kind, status, reason, message, now)
+        return Key(self.key.namespace, self.cluster.metadata.name)
 
 
 class K0smotronControlPlaneReconciler(CapiReconciler[K0smotronControlPlane, ControlPlaneScope]):
@@ -88,10 +79,10 @@ class K0smotronControlPlaneReconciler(CapiReconciler[K0smotronControlPlane, Cont
         return ControlPlaneScope(obj, self._clusters.get(key), self._hosted.get(key))
 
     def cluster_of(self, scope: ControlPlaneScope) -> CapiCluster | None:
-        return scope.cluster
+        return scope.found_cluster
 
     def phases(self, scope: ControlPlaneScope) -> Sequence[Phase[ControlPlaneScope]]:
-        if scope.cluster is None:
+        if scope.found_cluster is None:
             return [self._release_without_cluster, self.drop_finalizer] if scope.deleting else [self._await_cluster]
         if scope.deleting:
             return [self._release, self.drop_finalizer]
@@ -139,7 +130,7 @@ class K0smotronControlPlaneReconciler(CapiReconciler[K0smotronControlPlane, Cont
                     "it, or name the Cluster differently"
                 )
                 return Wait("OwnedByAnother", text, after=_RETRY_SECONDS, warning=True)
-        body = render_cluster(scope.object, scope.of)
+        body = render_cluster(scope.object, scope.cluster)
         if held is not None and _digest(held.metadata.annotations) == _digest(body["metadata"]["annotations"]):
             return None
         written = await self.client.apply(body, self._write, kind=Cluster.__resource__, force=True)
@@ -189,7 +180,7 @@ class K0smotronControlPlaneReconciler(CapiReconciler[K0smotronControlPlane, Cont
         if found is None:
             return _reason(scope.hosted, status.EXPOSED, "WaitingForControlPlaneEndpoint", "it has no address yet")
         return await publish_endpoint(
-            self._capi, self.client, scope.of, found, self._write, managed_by=MANAGED_BY_K0SMOTRON
+            self._capi, self.client, scope.cluster, found, self._write, managed_by=MANAGED_BY_K0SMOTRON
         )
 
     async def _await_available(self, scope: ControlPlaneScope) -> Wait | None:

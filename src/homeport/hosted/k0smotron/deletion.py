@@ -75,12 +75,10 @@ class Deletion:
         """The control plane before its storage, so that nothing is half written."""
         if scope.host is None:
             return None
-        for name in (scope.required_subject.names.statefulset, scope.required_subject.names.etcd):
+        for name in (scope.subject.names.statefulset, scope.subject.names.etcd):
             await self._objects.drop(scope, STATEFUL_SET, name)
             selector = (
-                scope.required_subject.pod_selector
-                if name == scope.required_subject.names.statefulset
-                else scope.required_subject.etcd_selector
+                scope.subject.pod_selector if name == scope.subject.names.statefulset else scope.subject.etcd_selector
             )
             query = selected(scope, selector)
             pods = (await scope.host.client.list(POD, query)).items
@@ -91,14 +89,14 @@ class Deletion:
 
     async def _release_claims(self, scope: ClusterScope) -> Wait | None:
         """Volumes hold the cluster's data: they go only if the user said so."""
-        spec = scope.required_subject.spec
+        spec = scope.subject.spec
         if scope.host is None:
             return None
         doomed = []
         if spec.persistence.auto_delete_pvcs:
-            doomed.append(scope.required_subject.pod_selector)
+            doomed.append(scope.subject.pod_selector)
         if spec.storage.etcd.auto_delete_pvcs:
-            doomed.append(scope.required_subject.etcd_selector)
+            doomed.append(scope.subject.etcd_selector)
         for selector in doomed:
             query = selected(scope, selector)
             for claim in (await scope.host.client.list(CLAIM, query)).items:
@@ -110,7 +108,7 @@ class Deletion:
         """Here the garbage collector follows the owner references; elsewhere it follows the root owner."""
         if scope.host is not None and scope.host.remote:
             with contextlib.suppress(NotFound):
-                key = Key(scope.key.namespace, scope.required_subject.names.root_owner)
+                key = Key(scope.key.namespace, scope.subject.names.root_owner)
                 await scope.host.client.delete(CONFIG_MAP, key, propagation="Background")
         self._report(scope, ConditionReport(status.DELETING, "True", "Completed"))
         return None

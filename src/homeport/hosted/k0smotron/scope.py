@@ -19,15 +19,16 @@ SUCCESSFUL = "Reconciliation successful"
 
 
 class ClusterScope(Scope[Cluster]):
+    subject: Subject  # set by the first phase
+    endpoint: Endpoint  # set when the Service has an address
+
     def __init__(self, obj: Cluster, now: float) -> None:
         super().__init__(obj)
         self.now = now
         self.host: Host | None = None
-        self.subject: Subject | None = None
         self.service: Unstructured | None = None
         self.statefulset: Unstructured | None = None
         self.etcd: Unstructured | None = None
-        self.endpoint: Endpoint | None = None
         self.authorities: Authorities = {}
         self.leaves: dict[str, KeyPair] = {}
         self.config: dict[str, Any] = {}
@@ -37,16 +38,6 @@ class ClusterScope(Scope[Cluster]):
     def required_host(self) -> Host:
         assert self.host is not None
         return self.host
-
-    @property
-    def required_subject(self) -> Subject:
-        assert self.subject is not None
-        return self.subject
-
-    @property
-    def required_endpoint(self) -> Endpoint:
-        assert self.endpoint is not None
-        return self.endpoint
 
     def report(self, kind: str, status: Status, reason: str, message: str, now: str) -> bool | None:
         if kind == AVAILABLE:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from homeport.machinery.reading import reads
 from homeport.machinery.schema import violation as v
 from homeport.machinery.schema.violation import Violation
 
@@ -195,11 +196,7 @@ def _rules(s: Raw, path: str) -> Iterator[Violation]:
 def _leads_somewhere(field_path: str, s: Raw) -> bool:
     from homeport.machinery.cel.fieldpath import BadPath, resolve
 
-    try:
-        resolve(field_path, s)
-    except BadPath:
-        return False
-    return True
+    return reads(lambda given: resolve(given, s), field_path, BadPath)
 
 
 def _breaks(text: str) -> bool:

@@ -62,14 +62,12 @@ def register(hooks: Hooks, client: Client) -> None:
     """`client` reads teams, providers and other clusters; it needs access to all of Butler's kinds."""
     for kind, normal in _NORMAL.items():
         own = Alone(kind, normal)
-        hooks.validate(kind, own.validate)
-        hooks.warn(kind, own.warn)
+        hooks.add(kind, validate=own.validate, warn=own.warn)
     neighbours = Neighbours(client)
-    hooks.validate(butler.TenantCluster, neighbours.validate_tenant)
-    hooks.warn(butler.TenantCluster, neighbours.warn_tenant)
-    hooks.validate(butler.ButlerConfig, neighbours.validate_config)
-    hooks.validate(butler.ProviderConfig, neighbours.validate_provider)
-    hooks.validate(butler.IPAllocation, validate_allocation)
+    hooks.add(butler.TenantCluster, validate=neighbours.validate_tenant, warn=neighbours.warn_tenant)
+    hooks.add(butler.ButlerConfig, validate=neighbours.validate_config)
+    hooks.add(butler.ProviderConfig, validate=neighbours.validate_provider)
+    hooks.add(butler.IPAllocation, validate=validate_allocation)
 
 
 def is_settled(obj: Json, old: Json | None) -> bool:

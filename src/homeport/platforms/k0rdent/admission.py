@@ -44,18 +44,16 @@ _LONGEST_NAME = 52  # machines and Services add endings to it, and have 63 chara
 def register(hooks: Hooks, client: Client) -> None:
     """`client` reads templates, chains and other deployments."""
     for single in (Management, AccessManagement):
-        hooks.validate(single, _only_one)
-    hooks.validate(Credential, _credential)
-    hooks.warn(ClusterTemplateChain, _chain)
+        hooks.add(single, validate=_only_one)
+    hooks.add(Credential, validate=_credential)
+    hooks.add(ClusterTemplateChain, warn=_chain)
     judge = Judge(client)
-    hooks.validate(ClusterDeployment, judge.deployment)
-    hooks.warn(ClusterDeployment, judge.deployment_warnings)
-    hooks.validate(Management, judge.management)
-    hooks.validate_delete(Management, judge.management_deletion)
-    hooks.validate_delete(AccessManagement, judge.access_deletion)
+    hooks.add(ClusterDeployment, validate=judge.deployment, warn=judge.deployment_warnings)
+    hooks.add(Management, validate=judge.management, validate_delete=judge.management_deletion)
+    hooks.add(AccessManagement, validate_delete=judge.access_deletion)
     for kind in (ClusterTemplate, Credential, ClusterAuthentication, ClusterAuditPolicy):
-        hooks.validate_delete(kind, judge.deletion)
-    hooks.validate_delete(Release, judge.release_deletion)
+        hooks.add(kind, validate_delete=judge.deletion)
+    hooks.add(Release, validate_delete=judge.release_deletion)
 
 
 def _read(kind: type[T], obj: Json) -> T:

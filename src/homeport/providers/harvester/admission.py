@@ -40,13 +40,11 @@ KINDS = (KubevirtMachine, KubevirtMachineTemplate, KubevirtCluster, KubevirtClus
 
 def register(hooks: Hooks, client: Client) -> None:
     """`client` reads the KubevirtCluster of a new machine."""
-    hooks.default(KubevirtMachine, Secrets(client).fill)
-    hooks.default(KubevirtMachine, default_machine)
-    hooks.validate(KubevirtMachine, validate_machine)
-    hooks.default(KubevirtMachineTemplate, default_template)
-    hooks.validate(KubevirtMachineTemplate, validate_template)
-    hooks.validate(KubevirtCluster, validate_cluster)
-    hooks.validate(KubevirtClusterTemplate, validate_cluster_template)
+    hooks.add(KubevirtMachine, default=Secrets(client).fill)
+    hooks.add(KubevirtMachine, default=default_machine, validate=validate_machine)
+    hooks.add(KubevirtMachineTemplate, default=default_template, validate=validate_template)
+    hooks.add(KubevirtCluster, validate=validate_cluster)
+    hooks.add(KubevirtClusterTemplate, validate=validate_cluster_template)
 
 
 class Secrets:

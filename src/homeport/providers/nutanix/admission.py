@@ -45,20 +45,14 @@ KINDS = (
 
 
 def register(hooks: Hooks) -> None:
-    hooks.default(NutanixMachine, default_machine)
-    hooks.validate(NutanixMachine, validate_machine)
-    hooks.default(NutanixMachineTemplate, default_template)
-    hooks.validate(NutanixMachineTemplate, validate_template)
-    hooks.default(NutanixCluster, default_cluster)
-    hooks.validate(NutanixCluster, validate_cluster)
-    hooks.default(NutanixClusterTemplate, default_cluster_template)
-    hooks.validate(NutanixClusterTemplate, validate_cluster_template)
-    hooks.default(NutanixFailureDomain, default_domain)
-    hooks.validate(NutanixFailureDomain, validate_domain)
-    hooks.validate(NutanixMetro, validate_metro)
-    hooks.validate(NutanixMetroSite, validate_site)
-    hooks.default(NutanixVirtualHADomain, default_recovery)
-    hooks.validate(NutanixVirtualHADomain, validate_recovery)
+    hooks.add(NutanixMachine, default=default_machine, validate=validate_machine)
+    hooks.add(NutanixMachineTemplate, default=default_template, validate=validate_template)
+    hooks.add(NutanixCluster, default=default_cluster, validate=validate_cluster)
+    hooks.add(NutanixClusterTemplate, default=default_cluster_template, validate=validate_cluster_template)
+    hooks.add(NutanixFailureDomain, default=default_domain, validate=validate_domain)
+    hooks.add(NutanixMetro, validate=validate_metro)
+    hooks.add(NutanixMetroSite, validate=validate_site)
+    hooks.add(NutanixVirtualHADomain, default=default_recovery, validate=validate_recovery)
 
 
 # -- machines ----------------------------------------------------------------------------------------------------

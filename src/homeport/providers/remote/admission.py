@@ -28,12 +28,11 @@ KINDS = (RemoteMachine, RemoteMachineTemplate, PooledRemoteMachine, RemoteCluste
 
 def register(hooks: Hooks) -> None:
     conversion.register(hooks)
-    hooks.validate(RemoteMachine, validate_machine)
-    hooks.validate(RemoteMachineTemplate, validate_template)
-    hooks.validate(PooledRemoteMachine, validate_pooled)
-    hooks.validate_delete(PooledRemoteMachine, validate_release)
-    hooks.validate(RemoteCluster, validate_cluster)
-    hooks.validate(RemoteClusterTemplate, validate_cluster_template)
+    hooks.add(RemoteMachine, validate=validate_machine)
+    hooks.add(RemoteMachineTemplate, validate=validate_template)
+    hooks.add(PooledRemoteMachine, validate=validate_pooled, validate_delete=validate_release)
+    hooks.add(RemoteCluster, validate=validate_cluster)
+    hooks.add(RemoteClusterTemplate, validate=validate_cluster_template)
 
 
 def validate_machine(obj: Json, old: Json | None) -> list[Cause]:

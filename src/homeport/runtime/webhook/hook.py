@@ -88,21 +88,26 @@ class Hooks:
         self._kinds: dict[tuple[str, str], KindHooks] = {}
         self._converters: dict[tuple[str, str], Convert] = {}
 
-    def default(self, kind: type[Object] | Resource, fn: Default) -> None:
-        """`fn(object, old)` fills in what the user left out. It must change nothing when called again."""
-        self._of(kind).defaults.append(fn)
+    def add(
+        self,
+        kind: type[Object] | Resource,
+        *,
+        default: Default | None = None,
+        validate: Validate | None = None,
+        validate_delete: ValidateDelete | None = None,
+        warn: Warn | None = None,
+    ) -> None:
+        """Functions of a kind; those of several calls are all called, in order.
 
-    def validate(self, kind: type[Object] | Resource, fn: Validate) -> None:
-        """`fn(object, old)` gives the causes why a new or changed object is refused."""
-        self._of(kind).validators.append(fn)
-
-    def validate_delete(self, kind: type[Object] | Resource, fn: ValidateDelete) -> None:
-        """`fn(object)` gives the causes why it may not be deleted."""
-        self._of(kind).deletions.append(fn)
-
-    def warn(self, kind: type[Object] | Resource, fn: Warn) -> None:
-        """`fn(object, old)` gives texts that the user sees though the request is granted."""
-        self._of(kind).warnings.append(fn)
+        `default(object, old)` fills in what the user left out, and must change nothing when it is called again.
+        `validate(object, old)` gives the causes why a new or changed object is refused, `validate_delete(object)` why
+        it may not be deleted, and `warn(object, old)` texts that the user sees though the request is granted.
+        """
+        known = self._of(kind)
+        known.defaults += [default] if default else []
+        known.validators += [validate] if validate else []
+        known.deletions += [validate_delete] if validate_delete else []
+        known.warnings += [warn] if warn else []
 
     def convert(self, group: str, kind: str, fn: Convert) -> None:
         """`fn(object, version)` gives the object in another version; it may change what it gets."""

@@ -172,7 +172,7 @@ async def test_an_error_of_the_server_is_part_of_why_a_cluster_is_not_available(
     """Whatever ends a loop must be seen on the object: nobody looks for it in logs first."""
     async with world(cluster(), infra(), foreign(CONTROL_PLANE, "c1")) as w:
         hooks = Hooks()
-        hooks.validate(INFRA_CLUSTER, lambda obj, old: [Cause("FieldValueInvalid", "not today", "metadata")])
+        hooks.add(INFRA_CLUSTER, validate=lambda obj, old: [Cause("FieldValueInvalid", "not today", "metadata")])
         install_hooks(hooks, w.p.server)
         outcome, found = await w.cluster()
         assert outcome.error is not None

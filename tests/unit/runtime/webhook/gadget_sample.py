@@ -77,9 +77,6 @@ def convert(obj: Json, version: str) -> Json:
 
 def make_hooks() -> Hooks:
     hooks = Hooks()
-    hooks.default(GADGET, fill_in)
-    hooks.validate(GADGET, judge)
-    hooks.validate_delete(GADGET, judge_deletion)
-    hooks.warn(GADGET, advise)
+    hooks.add(GADGET, default=fill_in, validate=judge, validate_delete=judge_deletion, warn=advise)
     hooks.convert("hook.homeport.test", "Gadget", convert)
     return hooks

@@ -77,7 +77,7 @@ async def test_a_hook_may_refuse_in_its_own_words() -> None:
     def busy(obj: Json, old: Json | None) -> None:
         raise Conflict("come back later")
 
-    hooks.default(GADGET, busy)
+    hooks.add(GADGET, default=busy)
     answer = await answer_default(hooks, review("CREATE", gadget("a")))
     assert answer["response"]["allowed"] is False
     assert answer["response"]["status"]["code"] == 409
@@ -131,14 +131,14 @@ async def test_a_question_that_makes_no_sense_is_said_to_make_none(question: Any
 def test_hooks_of_one_kind_speak_one_version() -> None:
     hooks = make_hooks()
     with pytest.raises(ValueError, match="against version v1 already"):
-        hooks.validate(OLD_GADGET, lambda obj, old: ())
+        hooks.add(OLD_GADGET, validate=lambda obj, old: ())
     with pytest.raises(ValueError, match="has a converter already"):
         hooks.convert("hook.homeport.test", "Gadget", lambda obj, version: obj)
 
 
 def test_configurations_name_each_kind_and_what_is_asked() -> None:
     hooks = make_hooks()
-    hooks.default(Resource("", "v1", "Node", "nodes", namespaced=False), lambda obj, old: None)
+    hooks.add(Resource("", "v1", "Node", "nodes", namespaced=False), default=lambda obj, old: None)
     mutating, validating = render_configurations(
         hooks, Service("ops", "hooks", 8443), policy=Policy("Ignore", 3, {"matchLabels": {"team": "a"}})
     )

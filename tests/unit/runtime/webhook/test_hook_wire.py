@@ -130,7 +130,7 @@ async def test_a_hook_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
         await asyncio.Event().wait()
         return []
 
-    hooks.validate(GADGET, forever)
+    hooks.add(GADGET, validate=forever)
     async with served(tmp_path, hooks, Limits(answer_seconds=0.05)) as (caller, _, _):
         assert (await caller.post(VALIDATE, question(gadget("a"))))[0] == 504
 
@@ -220,7 +220,7 @@ async def test_a_review_under_way_is_answered_before_the_end(tmp_path: Path) -> 
         await go_on.wait()
         return []
 
-    hooks.validate(GADGET, slow)
+    hooks.add(GADGET, validate=slow)
     async with embedded(tmp_path) as server:
         webhooks = WebhookServer(hooks, server.client(), SECRET, ["127.0.0.1"], listen=("127.0.0.1", 0))
         task = asyncio.create_task(webhooks.run())
@@ -242,7 +242,7 @@ async def test_a_hook_that_breaks_fails_the_request_in_either_world(tmp_path: Pa
         return []
 
     hooks = make_hooks()
-    hooks.validate(GADGET, broken)
+    hooks.add(GADGET, validate=broken)
     async with in_process(tmp_path / "a", hooks) as world:
         with pytest.raises(Internal, match=r"a hook of gadgets.hook.homeport.test failed: KeyError"):
             await world.client.create(gadget("bad"), kind=GADGET)

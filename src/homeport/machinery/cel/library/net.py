@@ -9,6 +9,7 @@ from typing import Final
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
 from homeport.machinery.cel.library.registry import Function, function, method
+from homeport.machinery.reading import reads
 
 _BITS: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})\Z")
 _LINK_LOCAL_4: Final = ipaddress.IPv4Network("224.0.0.0/24")
@@ -108,19 +109,11 @@ def parse_cidr(text: str) -> Cidr:
 
 
 def is_ip(text: str) -> bool:
-    try:
-        parse_ip(text)
-    except EvaluationError:
-        return False
-    return True
+    return reads(parse_ip, text, EvaluationError)
 
 
 def is_cidr(text: str) -> bool:
-    try:
-        parse_cidr(text)
-    except EvaluationError:
-        return False
-    return True
+    return reads(parse_cidr, text, EvaluationError)
 
 
 def _link_local_multicast(ip: Ip) -> bool:

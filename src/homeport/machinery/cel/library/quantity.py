@@ -11,6 +11,7 @@ from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
 from homeport.machinery.cel.library.registry import Function, function, method
 from homeport.machinery.cel.parse.lexer import INT_MAX, INT_MIN
+from homeport.machinery.reading import reads
 
 _SHAPE: Final = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)\Z")
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -100,11 +101,7 @@ def _round_up(amount: Decimal) -> Decimal:
 
 
 def is_quantity(text: str) -> bool:
-    try:
-        parse(text)
-    except EvaluationError:
-        return False
-    return True
+    return reads(parse, text, EvaluationError)
 
 
 def as_integer(quantity: Quantity) -> int:

@@ -9,6 +9,7 @@ from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
 from homeport.machinery.cel.library.registry import Function, function, method
 from homeport.machinery.cel.parse.lexer import INT_MAX, UINT_MAX
+from homeport.machinery.reading import reads
 
 _NUMBER: Final = r"(0|[1-9][0-9]{0,19})"
 _VERSION: Final = re.compile(
@@ -75,11 +76,7 @@ def _strip_zeros(part: str) -> str:
 
 
 def is_semver(text: str, normalize: bool = False) -> bool:
-    try:
-        parse_tolerant(text, normalize)
-    except EvaluationError:
-        return False
-    return True
+    return reads(lambda given: parse_tolerant(given, normalize), text, EvaluationError)
 
 
 def _int(value: int) -> int:

@@ -9,6 +9,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from homeport.machinery.cel import types as t
 from homeport.machinery.cel.errors import EvaluationError
 from homeport.machinery.cel.library.registry import Function, function, method
+from homeport.machinery.reading import reads
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -117,11 +118,7 @@ def _host(text: str, authority: str) -> str:
 
 
 def is_url(text: str) -> bool:
-    try:
-        parse(text)
-    except EvaluationError:
-        return False
-    return True
+    return reads(parse, text, EvaluationError)
 
 
 def problem(text: str) -> list[str]:

@@ -32,6 +32,11 @@ class Children:
 
 
 class BootstrapScope(Scope[ClusterBootstrap]):
+    # Set by the first phases, in this order.
+    model: BootstrapModel
+    provider: Provider
+    bundle: Bundle
+
     def __init__(self, obj: ClusterBootstrap, children: Children) -> None:
         super().__init__(obj)
         self.children = children
@@ -40,40 +45,10 @@ class BootstrapScope(Scope[ClusterBootstrap]):
         self.endpoint = ""  # host of the API server
         self.remote: Remote | None = None
         self._before = obj.status.phase
-        self._model: BootstrapModel | None = None
-        self._provider: Provider | None = None
-        self._bundle: Bundle | None = None
         self._cluster = children.cluster
         self.plans: Sequence[MachinePlan] = ()
 
     # -- what earlier phases found ---------------------------------------------------------------------------------
-
-    @property
-    def model(self) -> BootstrapModel:
-        assert self._model is not None
-        return self._model
-
-    @model.setter
-    def model(self, found: BootstrapModel) -> None:
-        self._model = found
-
-    @property
-    def provider(self) -> Provider:
-        assert self._provider is not None
-        return self._provider
-
-    @provider.setter
-    def provider(self, found: Provider) -> None:
-        self._provider = found
-
-    @property
-    def bundle(self) -> Bundle:
-        assert self._bundle is not None
-        return self._bundle
-
-    @bundle.setter
-    def bundle(self, found: Bundle) -> None:
-        self._bundle = found
 
     @property
     def cluster(self) -> Cluster:

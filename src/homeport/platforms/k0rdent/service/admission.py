@@ -41,11 +41,10 @@ _LONGEST_RELEASE = 53
 def register(hooks: Hooks, client: Client) -> None:
     judge = ServiceJudge(client)
     for kind in (ClusterDeployment, MultiClusterService):
-        hooks.validate(kind, judge.services)
-        hooks.warn(kind, judge.warnings)
-    hooks.validate(MultiClusterService, _selector)
-    hooks.validate_delete(ServiceTemplate, judge.template_deletion)
-    hooks.warn(ServiceTemplateChain, _chain)
+        hooks.add(kind, validate=judge.services, warn=judge.warnings)
+    hooks.add(MultiClusterService, validate=_selector)
+    hooks.add(ServiceTemplate, validate_delete=judge.template_deletion)
+    hooks.add(ServiceTemplateChain, warn=_chain)
 
 
 def _read(obj: Json) -> Owner:

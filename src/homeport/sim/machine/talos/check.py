@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cryptography import x509
 
+from homeport.machinery.reading import reads
 from homeport.machinery.talos.certificate import load_key
 from homeport.sim.machine import yaml
 from homeport.sim.machine.talos.field import CONFIG, unknown
@@ -133,7 +134,7 @@ def _of_control_plane(machine: Json, cluster: Json) -> Iterator[str]:
     if cluster.get("aggregatorCA"):
         yield from _of_pair(".cluster.aggregatorCA", cluster["aggregatorCA"], key=True)
     key = _decoded((cluster.get("serviceAccount") or {}).get("key"))
-    if not _reads(load_key, key):
+    if not reads(load_key, key):
         yield "a service account key is required (.cluster.serviceAccount.key)"
     cni = ((cluster.get("network") or {}).get("cni") or {}).get("name") or "flannel"
     if cni not in _CNIS:
@@ -148,22 +149,14 @@ def _of_pair(field: str, pair: Json | None, *, key: bool) -> Iterator[str]:
     certificate, given = _decoded((pair or {}).get("crt")), _decoded((pair or {}).get("key"))
     if not certificate:
         yield f"issuing CA is required ({field})"
-    elif not _reads(x509.load_pem_x509_certificate, certificate):
+    elif not reads(x509.load_pem_x509_certificate, certificate):
         yield f"certificate is invalid ({field}.crt)"
     if key and not given:
         yield f"issuing CA key is required for controlplane nodes ({field}.key)"
-    elif key and not _reads(load_key, given):
+    elif key and not reads(load_key, given):
         yield f"key is invalid ({field}.key)"
     if not key and given:
         yield f"issuing CA key is not allowed on non-controlplane nodes ({field})"
-
-
-def _reads(reader: Callable[[bytes], Any], raw: bytes) -> bool:
-    try:
-        reader(raw)
-    except ValueError:
-        return False
-    return True
 
 
 def _decoded(value: Any) -> bytes:
