@@ -84,12 +84,6 @@ def test_no_page_names_what_only_tests_export() -> None:
         assert not re.search(r"\$HOMEPORT_\w+", (ROOT / page).read_text()), page
 
 
-def test_every_link_leads_somewhere() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
-
-
 def test_the_recording_of_the_readme_shows_what_the_program_prints() -> None:
     kubectl_folder()
     tool = [sys.executable, str(ROOT / "tools/record_session.py"), "--check"]

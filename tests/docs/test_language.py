@@ -67,7 +67,7 @@ def test_messages_of_the_program_are_plain(package: str) -> None:
 
 
 def pages() -> list[str]:
-    found = [*ROOT.glob("docs/*/*.md"), *ROOT.glob("*.md")]
+    found = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")]
     return sorted(str(path.relative_to(ROOT)) for path in found)
 
 
