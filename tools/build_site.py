@@ -1,7 +1,7 @@
 """Builds the documentation site: `build_site.py [FOLDER]` (default: build/site). A broken link or anchor fails it.
 
 The navigation is docs/index.md: its headings and lists of links, in their order. A page that is not linked there is
-added to the section of its folder. Files outside of docs/ that pages link to, such as examples, are copied into the site.
+added to the section of its folder. Files outside of docs/ that pages link to, such as examples, are copied too.
 """
 
 from __future__ import annotations
