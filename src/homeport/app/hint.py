@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from homeport.app.earlier import read_earlier
 from homeport.app.settings import DEFAULT_DATA, Settings
 
 
@@ -15,6 +16,6 @@ def on_data(verb: str, data: Path) -> str:
 
 
 def up_command(settings: Settings) -> str:
-    """`homeport up` on this data directory, simulated if it was before."""
-    simulated = settings.simulators is not None or settings.simulated_before
-    return on_data("up", settings.data) + (" --sim" if simulated else "")
+    """`homeport up` on this data directory. It remembers the simulators, unless the last start had none."""
+    forgotten = settings.simulated_before and not read_earlier(settings.data).simulators
+    return on_data("up", settings.data) + (" --sim" if forgotten else "")

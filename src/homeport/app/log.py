@@ -23,8 +23,8 @@ def import_structlog() -> None:
         del sys.modules["rich"]
 
 
-def configure(*, level: str = "info", json: bool | None = None) -> LogStreams:
-    """`level`: as in runtime.log.parse_levels. `json` None: decided by whether standard error is a terminal.
+def configure(*, level: str = "info", json: bool | None = None, colour: bool | None = None) -> LogStreams:
+    """`level`: as in runtime.log.parse_levels. `json`, `colour` None: decided by whether standard error is a terminal.
 
     Gives the streams of the controllers' lines, for the `log` endpoint of Pods.
     """
@@ -35,5 +35,6 @@ def configure(*, level: str = "info", json: bool | None = None) -> LogStreams:
     terminal = sys.stderr.isatty()
     streams = LogStreams()
     structured = not terminal if json is None else json
-    log.configure(levels=log.parse_levels(level), json=structured, colour=terminal, out=sys.stderr, streams=streams)
+    coloured = terminal if colour is None else colour
+    log.configure(levels=log.parse_levels(level), json=structured, colour=coloured, out=sys.stderr, streams=streams)
     return streams

@@ -26,6 +26,7 @@ from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import SEALED, EmbeddedServer
 from homeport.app.backup import FolderBackups
 from homeport.app.definition import DefinitionError, install_definitions
+from homeport.app.earlier import Earlier, write_earlier
 from homeport.app.hint import on_data, up_command
 from homeport.app.housekeeping import LogFile, keep_house
 from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
@@ -169,6 +170,9 @@ class Plane:
         assert server.http is not None
         server.http.root.act(STATUS_PATH, lambda: self._answer(server, parts))
         server.http.root.act(BACKUP_PATH, lambda: self._copy(server))
+        simulators = self._settings.simulators
+        names = simulators.names if simulators is not None else ()
+        write_earlier(self._settings.data, Earlier(server.url.removeprefix("https://"), tuple(names)))
         told = self._simulation.told() if self._simulation is not None else unsimulated(self._settings)
         if self._binaries is not None:
             told = (*told, f"Hosted control planes run as processes of {self._settings.hosted_binaries}")
@@ -324,7 +328,7 @@ def unsimulated(settings: Settings) -> tuple[str, ...]:
         return ()
     stop, start = on_data("down", settings.data), up_command(settings)
     return (
-        f"warning: {settings.data} was used with --sim before, and this start has no --sim: the controllers now "
+        f"warning: {settings.data} was used with --sim before, and this start simulates nothing: the controllers now "
         f"connect to the real addresses in its objects. To continue with the simulation: {stop} && {start}",
     )
 

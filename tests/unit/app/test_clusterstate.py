@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from homeport.api.butler.v1alpha1 import TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster
-from homeport.app.report.clusterstate import describe_cluster
+from homeport.app.report.clusterstate import describe_cluster, describe_platform
 from homeport.app.report.description import Machines
 from homeport.runtime.clock import parse_time
 
@@ -75,3 +76,15 @@ def test_a_cluster_without_status() -> None:
     new = msgspec.convert({"metadata": {"name": "pier", "namespace": "default"}}, Cluster)
     found = describe_cluster(new, NOW)
     assert (found.health, found.cause, found.version) == ("Unknown", "it has not been reconciled yet", "")
+
+
+def test_a_tenant_cluster_stands_for_its_cluster_and_reports_its_own_cause() -> None:
+    conditions = [condition("Ready", "False", "ProviderConfig nutanix-prod: image 'x' not found")]
+    body = {"metadata": {"name": "shop", "namespace": "apps"}, "status": {"conditions": conditions}}
+    tenant = msgspec.convert(body, TenantCluster)
+    found = describe_platform(tenant, describe_cluster(cluster(condition("Available", "True")), NOW), NOW)
+    assert (found.kind, found.namespace, found.name, found.cluster) == ("TenantCluster", "apps", "shop", "default/pier")
+    assert (found.health, found.cause) == ("NotReady", "ProviderConfig nutanix-prod: image 'x' not found")
+    assert (found.control_plane.ready, found.home) == (2, "default")
+    alone = describe_platform(tenant, None, NOW)
+    assert (alone.cluster, alone.home, alone.version) == ("", "apps", "")

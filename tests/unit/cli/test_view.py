@@ -21,7 +21,7 @@ from homeport.app.report.description import (
 )
 from homeport.app.report.part import Part
 from homeport.cli.plane.line import part_line, progress_line
-from homeport.cli.plane.overview import Line, overview
+from homeport.cli.plane.overview import Line, overview, summary
 from homeport.cli.plane.render import drawn, picture
 
 STUCK = Unfinished("Cup", "default/a", "WaitingForTea", "the kettle is on")
@@ -78,7 +78,13 @@ SECRET = Finding(
     ["Cluster pier", "KubeadmControlPlane pier", "MachineDeployment pier-workers", "MachineSet pier-workers-x"],
 )
 SCALING = Finding("KubeadmControlPlane", "default/harbour", "from 2 to 3 replicas")
-FOUND = msgspec.structs.replace(NOW, clusters=[SICK, cluster("harbour")], stuck=[SECRET], under_way=[SCALING])
+HARBOUR = msgspec.structs.replace(
+    cluster("harbour", health="Ready", control_plane=Machines(2, 3)),
+    namespace="shop",
+    kind="TenantCluster",
+    cluster="harbour-1234/harbour",
+)
+FOUND = msgspec.structs.replace(NOW, clusters=[SICK, HARBOUR], stuck=[SECRET], under_way=[SCALING])
 
 
 def texts(lines: Sequence[Line]) -> list[str]:
@@ -87,13 +93,12 @@ def texts(lines: Sequence[Line]) -> list[str]:
 
 def test_the_picture_shows_address_clusters_causes_and_what_is_under_way() -> None:
     assert texts(picture(FOUND, HEAD, 80, 24)) == [
-        "",
         "Homeport 1.0  https://127.0.0.1:6443  up 0h00m01s",
         "kubeconfig  /home/you/.homeport/kubeconfig",
         "",
-        "CLUSTER  HEALTH         VERSION  CONTROL PLANE  WORKERS",
-        "pier     Not available  v1.30.0  0 of 3         0 of 2",
-        "harbour  Available      v1.30.0  3 of 3         2 of 2",
+        "NAME                        HEALTH         VERSION  CONTROL PLANE  WORKERS",
+        "Cluster pier                Not available  v1.30.0  0 of 3         0 of 2",
+        "TenantCluster shop/harbour  Ready          v1.30.0  2 of 3         2 of 2",
         "",
         "Stuck:",
         "  NutanixCluster pier: Secret default/pier-prism, key credentials: is not valid",
@@ -101,19 +106,55 @@ def test_the_picture_shows_address_clusters_causes_and_what_is_under_way() -> No
         "    waiting for it: Cluster pier, KubeadmControlPlane pier and 2 more",
         "",
         "Under way:",
+        "  TenantCluster shop/harbour  [################----]  4 of 5 machines ready",
         "  KubeadmControlPlane harbour: from 2 to 3 replicas",
-        "c: controllers   Ctrl-C: stop",
+        *[""] * 8,
+        "c: controllers   l: log   Ctrl-C: stop",
     ]
 
 
 def test_controllers_are_shown_on_request_alone() -> None:
     assert not any("tea" in text for text in texts(picture(FOUND, HEAD, 80, 24)))
-    shown = texts(picture(FOUND, HEAD, 80, 24, show_controllers=True))
-    assert shown[4:6] == [
+    shown = texts(picture(FOUND, HEAD, 80, 24, view="controllers"))
+    assert shown[3:5] == [
         "CONTROLLER  QUEUED  DELAYED  UNFINISHED  RECONCILES  ERRORS",
         "tea              5        1           7          60       2",
     ]
-    assert shown[-1] == "c: clusters   Ctrl-C: stop"
+    assert shown[-1] == "c: clusters   l: log   Ctrl-C: stop"
+
+
+def test_the_log_is_shown_on_request_its_last_lines() -> None:
+    shown = texts(picture(FOUND, HEAD, 80, 24, view="log", log=[f"line {number}" for number in range(100)]))
+    assert shown[3:-1] == [f"line {number}" for number in range(80, 100)]
+    assert shown[-1] == "c: controllers   l: clusters   Ctrl-C: stop"
+
+
+def test_machines_of_an_old_version_count_as_not_done_yet() -> None:
+    rolling = cluster("pier", control_plane=Machines(3, 3, 1), workers=Machines(2, 2, 0))
+    lines = texts(overview(msgspec.structs.replace(NOW, clusters=[rolling])))
+    assert lines[-1] == "  Cluster pier  [####----------------]  1 of 5 machines up to date"
+
+
+def test_a_cluster_that_is_held_up_has_no_bar() -> None:
+    found = msgspec.structs.replace(FOUND, clusters=[SICK], under_way=[])
+    assert not any("[" in text for text in texts(overview(found)))
+
+
+def test_the_next_command_is_about_the_cluster_that_is_not_well() -> None:
+    lines = texts(overview(FOUND, command=lambda verb: f"homeport {verb} --data d"))
+    assert "    next: homeport doctor cluster pier --data d" in lines
+    sick = [SICK, msgspec.structs.replace(HARBOUR, health="NotReady")]
+    lines = texts(
+        overview(msgspec.structs.replace(FOUND, clusters=sick), command=lambda verb: f"homeport {verb} --data d")
+    )
+    assert "    next: homeport doctor --data d" in lines
+
+
+def test_what_stays_after_the_end_are_the_clusters_and_causes() -> None:
+    lines = texts(summary(FOUND))
+    assert lines[1].startswith("Cluster pier ")
+    assert any("is not valid JSON" in line for line in lines)
+    assert summary(NOW) == []
 
 
 @pytest.mark.parametrize(("clusters", "stuck", "going"), [(0, 0, 0), (1, 0, 9), (40, 30, 30), (40, 0, 1), (2, 30, 0)])
@@ -126,8 +167,9 @@ def test_the_picture_fits_the_terminal_and_counts_what_it_leaves_out(clusters: i
         under_way=[SCALING] * going,
         controllers=[msgspec.structs.replace(NOW.controllers[0], name=f"c{number}") for number in range(40)],
     )
-    for shown in (picture(found, HEAD, 80, 24), picture(found, HEAD, 80, 24, show_controllers=True)):
-        assert len(shown) <= 23, texts(shown)
+    for view in ("clusters", "controllers"):
+        shown = picture(found, HEAD, 80, 24, view=view)
+        assert len(shown) == 24, texts(shown)
         assert max(len(text) for text in texts(shown)) <= 80
     everything = "\n".join(texts(picture(found, HEAD, 80, 24)))
     if clusters == 40:

@@ -1,16 +1,29 @@
-"""The Clusters of a plane, one line each, from the caches of its managers."""
+"""The clusters of a plane, one line each, from the caches of its managers: TenantClusters and ClusterDeployments where
+there are such, and the other Clusters."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
+import msgspec
+
+from homeport.api.butler.v1alpha1 import TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.cluster.v1beta2.shape import ReplicaCounts
+from homeport.api.k0rdent.v1beta1 import ClusterDeployment
+from homeport.api.meta import Object
 from homeport.app.report.description import ClusterState, Machines
 from homeport.capi.name import NEGATIVE, Condition
+from homeport.client.protocol import Key
 from homeport.machinery import condition
+from homeport.platforms.butler.tenant.name import source_of
+from homeport.platforms.k0rdent.name import RELEASE_NAME_LABEL, RELEASE_NAMESPACE_LABEL
 from homeport.runtime.clock import parse_time
 from homeport.runtime.manager import Manager
+
+O = TypeVar("O", bound=Object)
 
 _BULLET = re.compile(r"^\* +")
 # Deleting says more than the scaling down that it causes.
@@ -26,16 +39,59 @@ assert NEGATIVE.issuperset(_UNDER_WAY)
 
 def clusters_of(managers: Iterable[Manager], now: float) -> list[ClusterState]:
     """Those that need attention first."""
+    managers = list(managers)
+    states = {_source(cluster): describe_cluster(cluster, now) for cluster in _cached(managers, Cluster)}
+    platforms: list[TenantCluster | ClusterDeployment] = [*_cached(managers, TenantCluster)]
+    platforms += _cached(managers, ClusterDeployment)
+    for platform in platforms:
+        if isinstance(platform, ClusterDeployment) and platform.spec.dry_run:
+            continue
+        source = platform.__resource__.kind, Key(platform.metadata.namespace, platform.metadata.name)
+        states[source] = describe_platform(platform, states.get(source), now)
+    return sorted(states.values(), key=lambda state: (state.fine, state.namespace, state.name))
+
+
+def _cached(managers: Iterable[Manager], kind: type[O]) -> list[O]:
+    """Each object once: several managers may watch a kind."""
     found = {
         obj.metadata.uid: obj
         for manager in managers
         for informer in manager.informers
-        if informer.resource.kind == Cluster.__resource__.kind
+        if informer.resource.qualified == kind.__resource__.qualified
         for obj in informer.cache
-        if isinstance(obj, Cluster)
+        if isinstance(obj, kind)
     }
-    states = [describe_cluster(cluster, now) for cluster in found.values()]
-    return sorted(states, key=lambda state: (state.fine, state.namespace, state.name))
+    return list(found.values())
+
+
+def _source(cluster: Cluster) -> tuple[str, Key]:
+    """The object that users know the cluster by."""
+    meta = cluster.metadata
+    if tenant := source_of(meta.labels):
+        return "TenantCluster", tenant
+    if release := meta.labels.get(RELEASE_NAME_LABEL):
+        return "ClusterDeployment", Key(meta.labels.get(RELEASE_NAMESPACE_LABEL, meta.namespace), release)
+    return "Cluster", Key(meta.namespace, meta.name)
+
+
+def describe_platform(
+    platform: TenantCluster | ClusterDeployment, below: ClusterState | None, now: float
+) -> ClusterState:
+    """`below`: its Cluster, if there is one already. The cause is that of the platform, which knows more."""
+    meta, ready = platform.metadata, condition.find(platform.status.conditions, "Ready") or {}
+    good = ready.get("status") == "True"
+    health = "Deleting" if meta.deletion_timestamp else "Ready" if good else "NotReady"
+    since = ready.get("lastTransitionTime") or meta.creation_timestamp
+    return msgspec.structs.replace(
+        below or ClusterState(meta.namespace, meta.name, health),
+        namespace=meta.namespace,
+        name=meta.name,
+        kind=platform.__resource__.kind,
+        cluster=f"{below.namespace}/{below.name}" if below is not None else "",
+        health=health,
+        cause="" if good else _first_line(ready.get("message") or "it has not been reconciled yet"),
+        seconds=max(0.0, now - parse_time(since)) if since else 0.0,
+    )
 
 
 def describe_cluster(cluster: Cluster, now: float) -> ClusterState:
@@ -49,12 +105,16 @@ def describe_cluster(cluster: Cluster, now: float) -> ClusterState:
         health=_health(cluster, str(available.get("status") or "Unknown")),
         version=_version(cluster),
         paused=condition.is_true(status.conditions, Condition.PAUSED),
-        control_plane=Machines(status.control_plane.ready_replicas or 0, status.control_plane.desired_replicas or 0),
-        workers=Machines(status.workers.ready_replicas or 0, status.workers.desired_replicas or 0),
+        control_plane=_machines(status.control_plane),
+        workers=_machines(status.workers),
         cause="" if good else _first_line(available.get("message") or "it has not been reconciled yet"),
         seconds=max(0.0, now - parse_time(since)) if since else 0.0,
         under_way=list(dict.fromkeys(_under_way(cluster))),
     )
+
+
+def _machines(found: ReplicaCounts) -> Machines:
+    return Machines(found.ready_replicas or 0, found.desired_replicas or 0, found.up_to_date_replicas)
 
 
 def _health(cluster: Cluster, available: str) -> str:

@@ -38,14 +38,20 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
 class Machines(msgspec.Struct, frozen=True, rename="camel"):
     ready: int = 0
     desired: int = 0
+    up_to_date: int | None = None  # None: unknown
+
+    @property
+    def done(self) -> int:
+        """How many are as they should be: ready, and of the desired version."""
+        return min(self.ready, self.desired, self.ready if self.up_to_date is None else self.up_to_date)
 
 
 class ClusterState(msgspec.Struct, frozen=True, rename="camel"):
-    """A Cluster in one line."""
+    """A Cluster in one line, or the object of a platform that it was made for."""
 
     namespace: str
     name: str
-    health: str  # Available, NotAvailable, Unknown or Deleting
+    health: str  # Available, NotAvailable, Unknown or Deleting; of platforms: Ready or NotReady
     version: str = ""
     paused: bool = False
     control_plane: Machines = Machines()
@@ -53,11 +59,31 @@ class ClusterState(msgspec.Struct, frozen=True, rename="camel"):
     cause: str = ""  # why it is not Available
     seconds: float = 0.0  # since its health last changed
     under_way: list[str] = []  # `Kind name: what happens`
+    kind: str = "Cluster"  # or TenantCluster, ClusterDeployment
+    cluster: str = ""  # namespace/name of the Cluster, where that is another object
 
     @property
     def fine(self) -> bool:
         complete = all(part.ready >= part.desired for part in (self.control_plane, self.workers))
-        return self.health == "Available" and complete and not self.under_way
+        return self.healthy and complete and not self.under_way
+
+    @property
+    def home(self) -> str:
+        """The namespace of the Cluster and its machines."""
+        return self.cluster.partition("/")[0] or self.namespace
+
+    @property
+    def done(self) -> int:
+        """Machines that are ready and of the desired version."""
+        return self.control_plane.done + self.workers.done
+
+    @property
+    def desired(self) -> int:
+        return self.control_plane.desired + self.workers.desired
+
+    @property
+    def healthy(self) -> bool:
+        return self.health in ("Available", "Ready")
 
 
 class ControllerState(msgspec.Struct, frozen=True, rename="camel"):

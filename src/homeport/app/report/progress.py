@@ -51,7 +51,7 @@ def _by_name(unfinished: Iterable[Unfinished]) -> dict[_Name, Unfinished]:
     return found
 
 
-def _name(item: Unfinished) -> _Name:
+def _name(item: Unfinished | Finding) -> _Name:
     namespace, _, name = item.object.rpartition("/")
     return item.kind.lower(), namespace, name
 
@@ -95,7 +95,7 @@ def _finding(item: Unfinished, waiting: Sequence[Unfinished]) -> Finding:
 
 
 def _cluster_finding(cluster: ClusterState) -> Finding:
-    return Finding("Cluster", f"{cluster.namespace}/{cluster.name}", cluster.cause)
+    return Finding(cluster.kind, f"{cluster.namespace}/{cluster.name}", cluster.cause)
 
 
 def shown(item: Unfinished | Finding) -> str:
@@ -105,7 +105,11 @@ def shown(item: Unfinished | Finding) -> str:
 
 def _explained(cluster: ClusterState, findings: Sequence[Finding], behind: set[_Name]) -> bool:
     """Whether something that is stuck already explains why the Cluster is not available."""
-    if ("cluster", cluster.namespace, cluster.name) in behind:
+    namespace, _, name = cluster.cluster.rpartition("/")
+    own = (cluster.kind.lower(), cluster.namespace, cluster.name)
+    if own in behind or ("cluster", namespace, name) in behind:
+        return True
+    if any(_name(each) == own for each in findings):
         return True
     return any(each.message in cluster.cause or each.object.rpartition("/")[2] in cluster.cause for each in findings)
 
@@ -117,8 +121,8 @@ def _lines(clusters: Iterable[ClusterState], stuck: set[_Name]) -> list[Finding]
         for line in cluster.under_way:
             head, _, message = line.partition(": ")
             kind, _, name = head.partition(" ")
-            if (kind.lower(), cluster.namespace, name) not in stuck:
-                found.append(Finding(kind, f"{cluster.namespace}/{name}", message))
+            if (kind.lower(), cluster.home, name) not in stuck:
+                found.append(Finding(kind, f"{cluster.home}/{name}", message))
     return found
 
 

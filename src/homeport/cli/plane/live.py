@@ -1,11 +1,16 @@
-"""What `homeport up` shows on a terminal: lines while it starts, then a view that is redrawn in place."""
+"""What `homeport up` shows on a terminal: lines while it starts, then a view that fills the screen, then a summary."""
 
 from __future__ import annotations
 
-import sys
+import contextlib
+import os
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from typing import IO, TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 from homeport.app.report.description import Description
 from homeport.app.report.part import Part
@@ -14,41 +19,37 @@ from homeport.cli.plane.line import Lines
 if TYPE_CHECKING:
     from homeport.cli.plane.render import Screen
 
-
-class Switch:
-    """A stream whose target can change: log lines must not tear the view apart."""
-
-    def __init__(self, real: TextIO) -> None:
-        self.real = real
-        self.target: IO[str] = real
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.target, name)
-
-
-def switch_log() -> Switch:
-    """From here on the log goes through a Switch. To be called before logging is configured."""
-    made = Switch(sys.stderr)
-    sys.stderr = made  # what is asked of it, it asks the real one
-    return made
+_STDERR = 2
 
 
 class Live(Lines):
-    """Lines until it is ready: what draws the view takes longer to import than the server to start."""
+    """Lines until it is ready: what draws the view takes longer to import than the server to start.
+
+    While the view is shown, standard error goes to the log file, so that nothing is written across the view.
+    """
 
     def __init__(
-        self, told: Callable[[str], Sequence[str]], log: Switch | None = None, *, kubeconfig: str = ""
+        self,
+        ready_lines: Callable[[str], Sequence[str]],
+        *,
+        kubeconfig: str = "",
+        log: Path | None = None,
+        resume: str = "",
+        command: Callable[[str], str] | None = None,
     ) -> None:
-        super().__init__(told)
-        self._log = log
+        """`resume`: the command that starts this plane again. `command`: writes a homeport command for this plane."""
+        super().__init__(ready_lines)
         self._kubeconfig = kubeconfig
+        self._log = log
+        self._resume = resume
+        self._command = command
         self._url = ""
         self._began = time.monotonic()
         self._screen: Screen | None = None
 
     def say(self, text: str) -> None:
         if self._screen is not None:
-            self._screen.say(text)
+            os.write(_STDERR, f"{text}\n".encode())  # the log
         else:
             super().say(text)
 
@@ -63,12 +64,32 @@ class Live(Lines):
     async def follow(self, describe: Callable[[], Description]) -> None:
         from homeport.cli.plane.render import Screen
 
-        screen = self._screen = Screen(self._url, self._kubeconfig, self._began)
-        if self._log is not None:
-            self._log.target = screen.above(self._log.real)
+        log = self._log or _temporary_log()
+        screen = self._screen = Screen(self._url, self._kubeconfig, log, self._began, command=self._command)
         try:
-            await screen.follow(describe)
+            with _stderr_to(log):
+                await screen.follow(describe)
         finally:
             self._screen = None
-            if self._log is not None:
-                self._log.target = self._log.real
+            for line in screen.summary(self._resume):
+                click.echo(line)
+
+
+def _temporary_log() -> Path:
+    descriptor, name = tempfile.mkstemp(prefix="homeport-", suffix=".log")
+    os.close(descriptor)
+    return Path(name)
+
+
+@contextlib.contextmanager
+def _stderr_to(file: Path) -> Iterator[None]:
+    """By descriptor: the plane rotates its log by that, and libraries write to it without asking Python."""
+    saved = os.dup(_STDERR)
+    log = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(log, _STDERR)
+    os.close(log)
+    try:
+        yield
+    finally:
+        os.dup2(saved, _STDERR)
+        os.close(saved)

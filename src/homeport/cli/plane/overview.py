@@ -6,16 +6,17 @@ For `homeport status` and the live view of `homeport up`. `width` and `height` N
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from homeport.app.report.description import ClusterState, ControllerState, Description, Finding
 from homeport.app.report.progress import shown
 
-_HEALTH = {"NotAvailable": "Not available"}
-_HEADER = ("CLUSTER", "HEALTH", "VERSION", "CONTROL PLANE", "WORKERS")
+_HEALTH = {"NotAvailable": "Not available", "NotReady": "Not ready"}
+_HEADER = ("NAME", "HEALTH", "VERSION", "CONTROL PLANE", "WORKERS")
 _GAP = "  "
-_LEAST_NAME = 12
+_LEAST_NAME = 16
+_BAR = 20  # characters
 _LEAST_ROWS = 4  # of clusters, however much is stuck
 _FINDING_ROWS = 2  # so many lines of a long sentence where space is short
 _WAITING = 2  # so many objects that wait for something stuck are named
@@ -26,11 +27,23 @@ class Line(NamedTuple):
     style: str = ""  # '', bold, dim, red, yellow
 
 
-def overview(found: Description, *, width: int | None = None, height: int | None = None) -> list[Line]:
-    """Clusters, then causes, then what is under way; what does not fit is counted."""
+def overview(
+    found: Description,
+    *,
+    width: int | None = None,
+    height: int | None = None,
+    command: Callable[[str], str] | None = None,
+) -> list[Line]:
+    """Clusters, then causes, then what is under way; what does not fit is counted.
+
+    `command` writes a homeport command with the options that are in use: `next:` lines need it.
+    """
     clusters = _clusters(found, width)
     stuck = [_block(each, width, height, "red") for each in found.stuck]
-    going = [_block(each, width, height, "") for each in found.under_way]
+    if stuck and command is not None:
+        stuck[0] = [*stuck[0], Line(f"    next: {command(_doctor(found))}", "dim")]
+    going = [[line] for line in _bars(found, width)]
+    going += [_block(each, width, height, "") for each in found.under_way]
     if height is None:
         return [*clusters, *_section("Stuck:", stuck), *_section("Under way:", going)]
     left = height - min(len(clusters), max(_LEAST_ROWS, height // 2))
@@ -57,14 +70,49 @@ def _clusters(found: Description, width: int | None) -> list[Line]:
 
 
 def _row(cluster: ClusterState) -> tuple[str, ...]:
-    name = cluster.name if cluster.namespace == "default" else f"{cluster.namespace}/{cluster.name}"
     health = _HEALTH.get(cluster.health, cluster.health) + (", paused" if cluster.paused else "")
     machines = (f"{each.ready} of {each.desired}" for each in (cluster.control_plane, cluster.workers))
-    return name, health, cluster.version or "-", *machines
+    return _name(cluster), health, cluster.version or "-", *machines
 
 
 def _style(cluster: ClusterState) -> str:
-    return "" if cluster.fine else "yellow" if cluster.health in ("Available", "Deleting") else "red"
+    return "" if cluster.fine else "yellow" if cluster.healthy or cluster.health == "Deleting" else "red"
+
+
+def _name(cluster: ClusterState) -> str:
+    """`Kind name`, with the namespace where it is not `default`."""
+    where = "" if cluster.namespace == "default" else f"{cluster.namespace}/"
+    return f"{cluster.kind} {where}{cluster.name}"
+
+
+def _doctor(found: Description) -> str:
+    """About one cluster where only one is not well."""
+    sick = [each for each in found.clusters if not each.healthy]
+    if len(sick) != 1:
+        return "doctor"
+    namespace = "" if sick[0].namespace == "default" else f" --namespace {sick[0].namespace}"
+    return f"doctor cluster {sick[0].name}{namespace}"
+
+
+def _bars(found: Description, width: int | None) -> Iterator[Line]:
+    """How far the machines of each cluster are, unless something holds it up."""
+    held = {name for each in found.stuck for name in (shown(each), *each.waiting)}
+    for cluster in found.clusters:
+        waiting = {_name(cluster), f"Cluster {cluster.cluster.removeprefix('default/')}"} & held
+        if not waiting and not cluster.paused and cluster.health != "Deleting" and cluster.done < cluster.desired:
+            full = _BAR * cluster.done // cluster.desired
+            bar = "#" * full + "-" * (_BAR - full)
+            ready = cluster.control_plane.ready + cluster.workers.ready >= cluster.desired
+            what = f"{cluster.done} of {cluster.desired} machines {'up to date' if ready else 'ready'}"
+            name = _short(_name(cluster), None if width is None else max(_LEAST_NAME, width - len(what) - _BAR - 8))
+            yield Line(f"  {name}  [{bar}]  {what}")
+
+
+def summary(found: Description) -> list[Line]:
+    """The clusters and what is stuck, for the end."""
+    if not found.clusters:
+        return []
+    return [*_clusters(found, None), *_section("Stuck:", [_block(each, None, None, "red") for each in found.stuck])]
 
 
 def _block(found: Finding, width: int | None, height: int | None, style: str) -> list[Line]:

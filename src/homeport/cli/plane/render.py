@@ -10,59 +10,77 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TextIO, cast
+from pathlib import Path
 
 from rich.console import Console, Group
-from rich.file_proxy import FileProxy
 from rich.live import Live
 from rich.text import Text
 
 from homeport import __version__
 from homeport.app.report.description import Description
-from homeport.cli.plane.overview import Line, controllers, overview
+from homeport.cli.plane.overview import Line, controllers, overview, summary
 
 _PERIOD_SECONDS = 1.0
-_CONTROLLERS_KEY = b"c"
+_LOG_BYTES = 64 * 1024
+_VIEWS = {b"c": "controllers", b"l": "log"}
 
 
 class Screen:
-    """Redrawn in place; log lines go by above it, and it is gone without a trace when the plane stops."""
+    """Fills the terminal and is redrawn in place; the terminal is as before when the plane stops."""
 
-    def __init__(self, url: str, kubeconfig: str, began: float, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        kubeconfig: str,
+        log: Path,
+        began: float,
+        console: Console | None = None,
+        command: Callable[[str], str] | None = None,
+    ) -> None:
         self._console = console or Console()
         self._url = url
         self._kubeconfig = kubeconfig
+        self._log = log
         self._began = began
-        self._controllers = False
+        self._command = command
+        self._view = "clusters"
         self._pressed = asyncio.Event()
-
-    def say(self, text: str) -> None:
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    def above(self, stream: TextIO) -> IO[str]:
-        """A stream whose lines appear above the view."""
-        return cast("IO[str]", FileProxy(self._console, stream))
+        self._last: Description | None = None
 
     async def follow(self, describe: Callable[[], Description]) -> None:
-        live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
+        live = Live(
+            console=self._console, auto_refresh=False, screen=True, redirect_stdout=False, redirect_stderr=False
+        )
         with _keys(self._press), live:
             while True:
                 width, height = self._console.size
-                found = describe()
-                lines = picture(found, self._head(found), width, height, show_controllers=self._controllers)
+                found = self._last = describe()
+                log = _tail(self._log, height) if self._view == "log" else ()
+                lines = picture(
+                    found, self._head(found), width, height, view=self._view, log=log, command=self._command
+                )
                 live.update(drawn(lines), refresh=True)
                 self._pressed.clear()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._pressed.wait(), _PERIOD_SECONDS)
 
+    def summary(self, resume: str) -> list[str]:
+        """What stays on the terminal."""
+        up = _clock(time.monotonic() - self._began)
+        lines = [f"Homeport stops after {up}. Clusters keep running; nothing manages them until the next start."]
+        lines += [line.text for line in summary(self._last)] if self._last is not None else []
+        lines.append(f"log: {self._log}")
+        return [*lines, f"next: {resume}"] if resume else lines
+
     def _press(self, keys: bytes) -> None:
-        if keys.lower().count(_CONTROLLERS_KEY) % 2:
-            self._controllers = not self._controllers
-            self._pressed.set()
+        for number in range(len(keys)):
+            chosen = _VIEWS.get(keys[number : number + 1].lower())
+            if chosen is not None:
+                self._view = "clusters" if self._view == chosen else chosen
+                self._pressed.set()
 
     def _head(self, found: Description) -> list[Line]:
-        minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
-        up = f"{minutes // 60}h{minutes % 60:02d}m{seconds:02d}s"
+        up = _clock(time.monotonic() - self._began)
         lines = [Line(f"Homeport {__version__}  {self._url}  up {up}", "bold")]
         if self._kubeconfig:
             lines.append(Line(f"kubeconfig  {self._kubeconfig}"))
@@ -76,20 +94,47 @@ class Screen:
 
 
 def picture(
-    found: Description, head: Sequence[Line], width: int, height: int, *, show_controllers: bool = False
+    found: Description,
+    head: Sequence[Line],
+    width: int,
+    height: int,
+    *,
+    view: str = "clusters",
+    log: Sequence[str] = (),
+    command: Callable[[str], str] | None = None,
 ) -> list[Line]:
-    """The view, never higher than the terminal: a blank line, the head, what there is to see, and the keys."""
-    keys = f"c: {'clusters' if show_controllers else 'controllers'}   Ctrl-C: stop"
-    left = max(6, height - len(head) - 5)  # two blank lines, the keys, and a last line of log above
-    if show_controllers:
+    """The view, exactly as high as the terminal: the head, the body, and the keys in the last row."""
+    # Addresses and paths are never cut off: users copy them.
+    head = [Line(line.text[at : at + width], line.style) for line in head for at in range(0, len(line.text), width)]
+    keys = "   ".join(f"{key.decode()}: {'clusters' if view == name else name}" for key, name in _VIEWS.items())
+    left = max(4, height - len(head) - 2)  # a blank row, and the keys
+    if view == "controllers":
         body = controllers(found.controllers, height=left)
+    elif view == "log":
+        body = [Line(each) for each in log[-left:]]
     else:
-        body = overview(found, width=width, height=left)
-    return [Line(""), *head, Line(""), *body, Line(keys, "dim")]
+        body = overview(found, width=width, height=left, command=command)
+    empty = [Line("")] * (left - len(body))
+    return [*head, Line(""), *body, *empty, Line(f"{keys}   Ctrl-C: stop", "dim")]
 
 
 def drawn(lines: Sequence[Line]) -> Group:
     return Group(*(Text(line.text, style=line.style, no_wrap=True, overflow="ellipsis") for line in lines))
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}h{minutes % 60:02d}m{rest:02d}s"
+
+
+def _tail(file: Path, lines: int) -> list[str]:
+    """The last lines of the log, which may just be rotated."""
+    try:
+        with file.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_BYTES))
+            return log.read().decode(errors="replace").splitlines()[-lines:]
+    except OSError:
+        return []
 
 
 @contextlib.contextmanager

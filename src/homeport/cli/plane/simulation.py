@@ -13,6 +13,7 @@ from homeport.app.simulators import NAMES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+NOTHING = "none"  # of --sim
 SPEEDS = "instant, real, x10 (ten times faster than real), 2s, 2s~30% (with jitter), reads:3, never"
 _OPTIONS = (
     click.option(
@@ -20,8 +21,8 @@ _OPTIONS = (
         metavar="[NAME,...]",
         is_flag=False,
         flag_value="all",
-        help=f"Run simulated infrastructure with the plane: {', '.join(NAMES)} (default: all of them), or a Simulator "
-        "of a plugin as MODULE:NAME.",
+        help=f"Run simulated infrastructure with the plane: {', '.join(NAMES)} (--sim alone: all of them), a Simulator "
+        f"of a plugin as MODULE:NAME, or {NOTHING} (default: as at the last start on DIR, at first {NOTHING}).",
     ),
     click.option(
         "--speed",

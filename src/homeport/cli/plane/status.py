@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from homeport.app.hint import up_command
 from homeport.app.instance import STATUS_PATH, Instance, read_instance
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 NOT_RUNNING = 3
 _UNFINISHED = 20
+_WATCH_SECONDS = 2.0
 
 
 @click.command()
@@ -30,7 +34,8 @@ _UNFINISHED = 20
 @click.option(
     "-o", "--output", type=click.Choice(["json", "yaml"]), help="Print everything in this format (default: a summary)."
 )
-def command(data: Path, controllers: bool, output: str | None) -> None:
+@click.option("-w", "--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
+def command(data: Path, controllers: bool, output: str | None, watch: bool) -> None:
     """Show the plane that runs on DIR: its address, its clusters, what is in progress and what is stuck.
 
     The exit code is 0 if the plane runs, 3 if it does not run, and 1 if it runs but does not answer.
@@ -40,13 +45,39 @@ def command(data: Path, controllers: bool, output: str | None) -> None:
     if instance is None:
         _not_running(settings, output)
         raise SystemExit(NOT_RUNNING)
-    found = ask_plane(settings, instance)
+    show = partial(_show, settings, instance, output, controllers=controllers)
+    if not watch:
+        show(ask_plane(settings, instance))
+        return
+    with contextlib.suppress(KeyboardInterrupt):
+        _watch(lambda: ask_plane(settings, instance), show)
+
+
+def _show(settings: Settings, instance: Instance, output: str | None, found: Description, *, controllers: bool) -> None:
     if output is not None:
         _print({**_place(settings), "running": True, **_to_dict(instance), **_to_dict(found)}, output)
         return
-    lines = _lines(settings, instance, found, controllers=controllers)
-    for line in lines:
+    for line in _lines(settings, instance, found, controllers=controllers):
         click.secho(line.text, **_click_style(line.style))
+
+
+def _watch(ask: Callable[[], Description], show: Callable[[Description], None]) -> None:
+    """On a terminal in place; elsewhere one after the other, and only what has changed."""
+    before: object = None
+    while True:
+        found = ask()
+        steady = [msgspec.structs.replace(each, seconds=0.0) for each in found.clusters]
+        now = (steady, found.stuck, found.under_way)
+        if sys.stdout.isatty():
+            click.clear()
+            show(found)
+        elif now != before:
+            if before is not None:
+                click.echo("---")
+            show(found)
+            sys.stdout.flush()
+        before = now
+        time.sleep(_WATCH_SECONDS)
 
 
 def _not_running(settings: Settings, output: str | None) -> None:
@@ -58,8 +89,6 @@ def _not_running(settings: Settings, output: str | None) -> None:
 
 
 def ask_plane(settings: Settings, instance: Instance) -> Description:
-    import msgspec
-
     from homeport.app.remote import ask
     from homeport.app.report.description import Description
     from homeport.client.config import ConfigError
@@ -127,8 +156,6 @@ def _place(settings: Settings) -> dict[str, Any]:
 
 
 def _to_dict(found: Any) -> dict[str, Any]:
-    import msgspec
-
     made: dict[str, Any] = msgspec.to_builtins(found)
     return made
 

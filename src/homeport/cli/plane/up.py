@@ -17,14 +17,16 @@ import click
 from click.core import ParameterSource
 
 from homeport import __version__
+from homeport.app.earlier import read_earlier
+from homeport.app.hint import up_command
 from homeport.app.instance import claimed, read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli import option
 from homeport.cli.option import data as data_option
 from homeport.cli.plane.dial import options as dial_options
 from homeport.cli.plane.dial import read_dial, write_dial
+from homeport.cli.plane.simulation import NOTHING, read_simulation, write_simulation
 from homeport.cli.plane.simulation import options as simulation
-from homeport.cli.plane.simulation import read_simulation, write_simulation
 from homeport.cli.plane.webhook import NAMES as WEBHOOK
 from homeport.cli.plane.webhook import options as webhook_options
 from homeport.cli.plane.webhook import read_webhook
@@ -57,10 +59,9 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards", "deployment", *WEBH
 @click.option(
     "--listen",
     metavar="HOST:PORT",
-    default=DEFAULT_LISTEN,
-    show_default=True,
+    default="",
     envvar="HOMEPORT_LISTEN",
-    help="Serve the API at this address.",
+    help=f"Serve the API at this address (default: that of the last start on DIR, at first {DEFAULT_LISTEN}).",
 )
 @click.option("--detach", is_flag=True, help="Run in the background; the command returns when the plane is ready.")
 @click.option("--audit", is_flag=True, help="Write an audit log of all requests to DIR/audit.log.")
@@ -202,6 +203,7 @@ def command(
         return
     _refuse(ctx, _CLUSTER_ONLY, "requires --kubeconfig FILE, or --kubernetes in a Pod")
     del more["deployment"]
+    listen = _recall(data, listen, simulated)
     if simulated["sim"] is None:
         _refuse(ctx, _SIM_ONLY, "requires --sim")
     else:
@@ -226,7 +228,7 @@ def command(
         raise SystemExit(0 if detach else 1)
     if detach:
         simulators = settings.simulators
-        world = write_simulation(simulators) if simulators is not None else write_dial(**dial)
+        world = write_simulation(simulators) if simulators is not None else [f"--sim={NOTHING}", *write_dial(**dial)]
         arguments = [*world, *(f"--without={name}" for name in more["without"]), *_arguments(settings)]
         _detach(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
     else:
@@ -240,6 +242,19 @@ def _settings(data: Path, listen: str, simulated: dict[str, Any], dial: dict[str
         return Settings.make(data, listen, simulators=simulators, dial=dialled, **given)
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
+
+
+def _recall(data: Path, listen: str, simulated: dict[str, Any]) -> str:
+    """Continues as the last start on this directory did, unless an option is given. The address to listen at."""
+    earlier = read_earlier(data.expanduser().absolute())
+    if simulated["sim"] == NOTHING:
+        simulated["sim"] = None
+    elif simulated["sim"] is None and earlier.simulators:
+        simulated["sim"] = ",".join(earlier.simulators)
+        click.echo(f"simulating {', '.join(earlier.simulators)} as at the last start (--sim {NOTHING} turns it off)")
+    if not listen and earlier.listen not in ("", DEFAULT_LISTEN):
+        click.echo(f"listening at {earlier.listen} as at the last start (--listen HOST:PORT changes it)")
+    return listen or earlier.listen or DEFAULT_LISTEN
 
 
 def _in_pod(ctx: click.Context) -> bool:
@@ -313,7 +328,13 @@ def _run(settings: Settings, log_level: str, plugins: Sequence[str], without: Se
     def told(url: str) -> list[str]:
         return [f"Homeport is ready at {url}", f"kubeconfig: {settings.kubeconfig}", _next_step(settings)]
 
-    show, streams = _show(told, log_level, kubeconfig=str(settings.kubeconfig))
+    show, streams = _show(
+        told,
+        log_level,
+        kubeconfig=str(settings.kubeconfig),
+        log=settings.log,
+        resume=up_command(settings),
+    )
     try:
         choice = standalone.Choice(tuple(plugins), tuple(without), log_level)
         _loop(standalone.run(settings, show, chosen(plugins, without), streams, choice))
@@ -363,16 +384,15 @@ def _import_quickly() -> None:
     import_aiohttp()
 
 
-def _show(told: Callable[[str], Sequence[str]], log_level: str, *, kubeconfig: str = "") -> tuple[Any, LogStreams]:
+def _show(told: Callable[[str], Sequence[str]], log_level: str, **view: Any) -> tuple[Any, LogStreams]:
     """A view that is redrawn where somebody can see it, lines otherwise; and the lines of the controllers."""
     from homeport.app import log
 
     if sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
-        from homeport.cli.plane.live import Live, switch_log
+        from homeport.cli.plane.live import Live
 
-        switch = switch_log() if sys.stderr.isatty() else None
-        streams = log.configure(level=log_level)
-        return Live(told, switch, kubeconfig=kubeconfig), streams
+        streams = log.configure(level=log_level, json=False, colour=False)  # most of it goes to a file
+        return Live(told, **view), streams
     from homeport.cli.plane.line import Lines
 
     streams = log.configure(level=log_level)
