@@ -31,7 +31,7 @@ from homeport.sim.prism.pace import INSTANT
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.serve import NAMES
 from homeport.sim.prism.wire import Wire
-from homeport.sim.prism.world import default_world
+from homeport.sim.prism.world import WorldFile, default_world
 
 _UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 _CLOUD_SECONDS = 0.1
@@ -41,11 +41,11 @@ _CATEGORY = "KubernetesClusterName"
 class Site:
     """In this process: `start`, `run` and ask for its `state`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, world: WorldFile | None = None) -> None:
         clock = SystemClock()
         self.network = Network()
         self.fleet = Fleet(self.network, clock, pace=Pace(poll=0.1))
-        self.prism = Prism(default_world(), clock=clock, pace=INSTANT, guests=self.fleet)
+        self.prism = Prism(world or default_world(), clock=clock, pace=INSTANT, guests=self.fleet)
         self._calls: Counter[str] = Counter()
         self.prism.journal.on_entry = lambda entry: self._calls.update([f"{entry.method} {entry.route}"])
         self._authority = Authority.ensure(folder, clock)
@@ -78,17 +78,25 @@ class Site:
         }
 
     async def run(self) -> None:
+        known: dict[int, frozenset[str]] = {}  # by cluster: Nodes that need nothing more
         while True:
             await asyncio.sleep(_CLOUD_SECONDS)
-            ids = {vm.name: vm.ext_id for vm in self.prism.world.vms}
+            ids: dict[str, str] | None = None
             for workload in self.fleet.clusters():
+                if frozenset(workload.kubelets) == known.get(id(workload)):
+                    continue
+                ids = ids or {vm.name: vm.ext_id for vm in self.prism.world.vms}
                 with contextlib.suppress(ApiError):
-                    await _initialise(workload.client(), ids)
+                    known[id(workload)] = await _initialise(workload.client(), ids)
 
 
-async def _initialise(client: Any, ids: dict[str, str]) -> None:
+async def _initialise(client: Any, ids: dict[str, str]) -> frozenset[str]:
+    """Gives the Nodes that had an id before."""
+    done: set[str] = set()
     for node in (await client.list(NODE)).items:
         spec = node.get("spec") or {}
+        if spec.get("providerID"):
+            done.add(node.name)
         if node.name not in ids or spec.get("providerID"):
             continue
         taints = [each for each in spec.get("taints") or () if each["key"] != _UNINITIALIZED]
@@ -97,6 +105,7 @@ async def _initialise(client: Any, ids: dict[str, str]) -> None:
         spec = {"providerID": f"nutanix://{ids[node.name]}", "taints": taints or None}
         body = {"metadata": meta, "spec": spec}
         await client.patch(NODE, Key("", node.name), MergePatch(body))
+    return frozenset(done)
 
 
 async def _serve(folder: Path) -> None:

@@ -1,0 +1,219 @@
+"""What many workload clusters cost: while they are made, at rest, and while all of them roll.
+
+    python bench/scale.py [--clusters 1000] [--planes embedded:1 embedded:2 kube:1 kube:3] [--rest 30] [--details]
+
+`embedded:N` is `homeport up --workers N`; `kube:N` are N replicas (`homeport up --kubeconfig --shards`) on a real
+kube-apiserver with etcd. Each cluster has one control plane machine on a simulated Nutanix without delays. All of them
+are applied at once. The simulated site and its workload clusters run in a process of their own, which is not counted;
+kube-apiserver and etcd are not counted either.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+
+from process import cpu_seconds, peak_mib, resident_mib, sockets  # noqa: E402
+from scale_object import NAMESPACE, create_cluster, is_rolled, is_up, roll  # noqa: E402
+from scale_plane import Stack, stack  # noqa: E402
+from scale_tally import Tally  # noqa: E402
+
+from homeport.api.cluster.v1beta2 import Cluster  # noqa: E402
+from homeport.api.controlplane.v1beta2 import KubeadmControlPlane  # noqa: E402
+from homeport.client.http import HttpClient  # noqa: E402
+from homeport.client.protocol import Query  # noqa: E402
+
+AT_ONCE = 16  # requests of the user at a time
+LONGEST_SECONDS = 3600.0
+_SETTLE_SECONDS = 20.0  # after the last one is up: stragglers come to rest
+
+
+@dataclass
+class Phase:
+    """What happened between two moments."""
+
+    wall: float
+    cpu: list[float]  # by process of the plane
+    site: float  # CPU seconds of the simulated site
+    writes: int
+
+
+@dataclass
+class Result:
+    name: str
+    clusters: int
+    start_mib: list[float]
+    made: Phase | None = None
+    rest: Phase | None = None
+    rolled: Phase | None = None
+    first: float = 0.0
+    rest_mib: list[float] = field(default_factory=list)
+    peak_mib: list[float] = field(default_factory=list)
+    sockets: list[int] = field(default_factory=list)
+    tally: dict[str, Counter[str]] = field(default_factory=dict)
+    conflicts: dict[str, float] = field(default_factory=dict)
+
+
+class Meter:
+    """Reads the processes of a stack before and after something."""
+
+    def __init__(self, stack: Stack, client: HttpClient) -> None:
+        self._stack = stack
+        self._client = client
+
+    async def read(self) -> tuple[float, list[float], float, int]:
+        revision = int((await self._client.list(Cluster, Query(namespace=NAMESPACE, limit=1))).resource_version)
+        pids = self._stack.pids()
+        return time.monotonic(), [cpu_seconds([pid]) for pid in pids], cpu_seconds([self._stack.site.pid]), revision
+
+    async def since(self, before: tuple[float, list[float], float, int]) -> Phase:
+        now = await self.read()
+        cpu = [after - earlier for after, earlier in zip(now[1], before[1], strict=True)]
+        return Phase(now[0] - before[0], cpu, now[2] - before[2], now[3] - before[3])
+
+
+async def await_all(
+    client: HttpClient, kind: Any, count: int, holds: Callable[[Any], bool], say: Callable[[int], None]
+) -> list[float]:
+    """When each of them first was so, in seconds from now."""
+    began, done, times = time.monotonic(), set[str](), list[float]()
+    async with asyncio.timeout(LONGEST_SECONDS):
+        async with client.watch(kind, Query(namespace=NAMESPACE), initial_events=True) as events:
+            async for event in events:
+                if event.type in ("ADDED", "MODIFIED") and holds(event.object):
+                    name = event.object.metadata.name
+                    if name not in done:
+                        done.add(name)
+                        times.append(time.monotonic() - began)
+                        if len(done) % 100 == 0:
+                            say(len(done))
+                    if len(done) == count:
+                        return times
+    return times
+
+
+async def for_all(count: int, work: Callable[[int], Any]) -> None:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> None:
+        async with room:
+            await work(number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(count):
+            group.create_task(one(number))
+
+
+async def measure(found: Stack, count: int, rest: float, rollout: bool, details: bool) -> Result:
+    async with found.client() as client:
+        meter, pids = Meter(found, client), found.pids()
+        result = Result(found.name, count, [resident_mib([pid]) for pid in pids])
+
+        def say(number: int) -> None:
+            used = sum(cpu_seconds([pid]) for pid in pids)
+            print(f"  {number} after {used:.0f} s CPU, {resident_mib(pids):.0f} MiB", file=sys.stderr, flush=True)
+
+        async with Tally(client, details) as tally:
+            before = await meter.read()
+            waiting = asyncio.create_task(await_all(client, Cluster, count, is_up, say))
+            await for_all(count, lambda number: create_cluster(client, number))
+            result.first = (await waiting)[0]
+            result.made = await meter.since(before)
+            await asyncio.sleep(_SETTLE_SECONDS)
+            result.tally["made"] = tally.take()
+            result.sockets = [sockets(pid) for pid in pids]
+            before = await meter.read()
+            await asyncio.sleep(rest)
+            result.rest = await meter.since(before)
+            result.rest_mib = [resident_mib([pid]) for pid in pids]
+            result.tally["at rest"] = tally.take()
+            if rollout:
+                before = await meter.read()
+                await for_all(count, lambda number: roll(client, number))
+                await await_all(client, KubeadmControlPlane, count, is_rolled, say)
+                result.rolled = await meter.since(before)
+                await asyncio.sleep(_SETTLE_SECONDS)
+                result.tally["rolled"] = tally.take()
+        result.peak_mib = [peak_mib(pid) for pid in pids]
+        result.conflicts = await found.conflicts(client)
+        return result
+
+
+HEAD = (
+    "plane", "clusters", "first s", "all s", "CPU ms each", "site CPU ms each", "writes each", "MiB at rest (at start)",
+    "KiB each", "sockets each", "idle ms/s each", "peak MiB", "rollout s", "CPU ms each", "writes each",
+)  # fmt: skip
+
+
+def _parts(values: list[float], form: str = "{:.0f}") -> str:
+    """One number, and that of each process."""
+    total = form.format(sum(values))
+    return total if len(values) == 1 else f"{total} ({' + '.join(form.format(each) for each in values)})"
+
+
+def row(result: Result) -> str:
+    count, made, rest, rolled = result.clusters, result.made, result.rest, result.rolled
+    assert made is not None
+    assert rest is not None
+    grown = [after - before for after, before in zip(result.rest_mib, result.start_mib, strict=True)]
+    cells = [
+        result.name,
+        str(count),
+        f"{result.first:.1f}",
+        f"{made.wall:.1f}",
+        _parts([each / count * 1000 for each in made.cpu]),
+        f"{made.site / count * 1000:.0f}",
+        f"{made.writes / count:.1f}",
+        f"{_parts(result.rest_mib)} ({sum(result.start_mib):.0f})",
+        _parts([each * 1024 / count for each in grown]),
+        _parts([each / count for each in result.sockets], "{:.2f}"),
+        _parts([each / rest.wall / count * 1000 for each in rest.cpu], "{:.3f}"),
+        _parts(result.peak_mib),
+        "-" if rolled is None else f"{rolled.wall:.1f}",
+        "-" if rolled is None else _parts([each / count * 1000 for each in rolled.cpu]),
+        "-" if rolled is None else f"{rolled.writes / count:.1f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def show_details(result: Result) -> None:
+    for phase, counts in result.tally.items():
+        print(
+            f"  {phase}: {sum(n for what, n in counts.items() if what.endswith('status')) / result.clusters:.1f} statuses"
+        )
+        for what, number in sorted(counts.items(), key=lambda each: -each[1]):
+            print(f"    {number / result.clusters:7.2f} {what}")
+    print(f"  conflicts: {json.dumps({name: number for name, number in result.conflicts.items() if number})}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clusters", type=int, nargs="+", default=[1000])
+    parser.add_argument("--planes", nargs="+", default=["embedded:1", "embedded:2", "kube:1", "kube:3"])
+    parser.add_argument("--rest", type=float, default=30.0, metavar="SECONDS")
+    parser.add_argument("--no-rollout", action="store_true")
+    parser.add_argument("--details", action="store_true", help="writes by kind (its watches cost CPU of the plane)")
+    given = parser.parse_args()
+    print("| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD), sep="\n", flush=True)
+    for name in given.planes:
+        for count in given.clusters:
+            with stack(name) as found:
+                result = asyncio.run(measure(found, count, given.rest, not given.no_rollout, given.details))
+            print(row(result), flush=True)
+            if given.details:
+                show_details(result)
+
+
+if __name__ == "__main__":
+    main()
