@@ -189,9 +189,8 @@ def row(result: Result) -> str:
 
 def show_details(result: Result) -> None:
     for phase, counts in result.tally.items():
-        print(
-            f"  {phase}: {sum(n for what, n in counts.items() if what.endswith('status')) / result.clusters:.1f} statuses"
-        )
+        statuses = sum(number for what, number in counts.items() if what.endswith("status"))
+        print(f"  {phase}: {statuses / result.clusters:.1f} statuses")
         for what, number in sorted(counts.items(), key=lambda each: -each[1]):
             print(f"    {number / result.clusters:7.2f} {what}")
     print(f"  conflicts: {json.dumps({name: number for name, number in result.conflicts.items() if number})}")
