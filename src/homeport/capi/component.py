@@ -32,7 +32,7 @@ class Setup:
 
     @cached_property
     def capi(self) -> Capi:
-        return Capi.make(self.manager, proxy=self.environment.dial.proxy)
+        return Capi.make(self.manager, proxy=self.environment.dial.proxy, rehearsal=self.environment.rehearsal)
 
     @property
     def clouds(self) -> tuple[CloudSupport, ...]:

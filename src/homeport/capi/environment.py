@@ -9,6 +9,7 @@ from typing import Protocol
 
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.capi.chartsettings import OWN_ADDRESSES, ChartSettings
+from homeport.capi.rehearsal import Rehearsal
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.protocol import Client
 from homeport.runtime.workload.ranges import ServiceRanges
@@ -59,6 +60,7 @@ class Environment:
     ccm_image: str = ""  # of the cloud controller manager in workload clusters; '': the one of this release
     backups: Backups | None = None  # None: this plane can't be backed up from inside
     prepare: Prepare | None = None  # None: this plane is not meant to be brought elsewhere
+    rehearsal: Rehearsal | None = None  # stands in for the world outside the API; None: the real one
 
     @property
     def embedded(self) -> bool:

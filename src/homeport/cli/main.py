@@ -27,6 +27,7 @@ _SECTIONS = {
     "Clusters": (
         "cluster",
         {
+            "plan": "Show what a manifest will create, replace or delete, without writing anything.",
             "describe": "Show how a cluster is, why it is not ready, and all its objects.",
             "tree": "Draw the objects of clusters as trees.",
             "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",

@@ -38,6 +38,8 @@ _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 
 def install(manager: Manager, provider: Provider[C, M, S], capi: Capi | None = None) -> None:
     """Without `capi` no workload cluster can be asked, and no machine without an object is removed."""
+    if capi is not None and capi.rehearsal is not None:
+        provider = capi.rehearsal.provider(provider)
     links, clusters = _Links(manager, provider), ClusterReconciler(manager, provider, capi)
     _add_clusters(manager, provider, links, clusters)
     _add_machines(manager, provider, links, clusters.departures)

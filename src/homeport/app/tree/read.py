@@ -75,19 +75,20 @@ class Reader:
         spaces = {each.namespace for each in roots}
         spaces |= {str((each.get("status") or {}).get("tenantNamespace") or "") for each in roots}
         answers = await asyncio.gather(
-            *(self._list(kind, space) for kind in await self._served() if kind.namespaced for space in spaces if space)
+            *(self._list(kind, space) for kind in await self.kinds() if kind.namespaced for space in spaces if space)
         )
         objects = {each.uid: each for listed, _ in answers for each in listed}
         return Found(roots, list(objects.values()), sorted({refused for _, refused in answers if refused}))
 
-    async def _served(self) -> list[Resource]:
+    async def kinds(self) -> list[Resource]:
+        """All kinds that the server has of those that take part in the life of clusters."""
         if self._kinds is None:
             listed = await RestMapper(self._client).listed()
             self._kinds = [each for each in listed if each.group in _GROUPS or each.group.endswith(GROUP)]
         return self._kinds
 
     async def _kind(self, group: str, kind: str) -> Resource | None:
-        return next((each for each in await self._served() if (each.group, each.kind) == (group, kind)), None)
+        return next((each for each in await self.kinds() if (each.group, each.kind) == (group, kind)), None)
 
     async def _get(self, group: str, kind: str, key: Key) -> Unstructured | None:
         resource = await self._kind(group, kind)

@@ -68,7 +68,8 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
         self._members = Members(capi, self.controller, machines, configs)
         self._secrets = Secrets(capi, self.client, self._write)
         self._maker = Maker(capi, self.controller, self.client, self._write, configs, machines)
-        self._inspection = Inspection(capi, Inspector(self.clock), self._wake)
+        etcd = capi.rehearsal.etcd if capi.rehearsal is not None else Inspector(self.clock)
+        self._inspection = Inspection(capi, etcd, self._wake)
         remover = MachineRemover(self.client, self._write)
         inspector = self._inspection.inspector
         self._worker = Worker(self.client, self._write, self.recorder, self._maker, remover, inspector)

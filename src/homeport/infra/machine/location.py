@@ -27,20 +27,21 @@ class Location:
         return self.name != other.name or bool(self.identity and other.identity and self.identity != other.identity)
 
 
-def _recorded(infra: Object) -> Location:
+def location_of(infra: Object) -> Location:
+    """Where the machine was found before."""
     name, _, identity = infra.metadata.annotations.get(LOCATION, "").partition(_IDENTITY)
     return Location(name, identity)
 
 
 def is_recorded(infra: Object, location: Location) -> bool:
-    recorded = _recorded(infra)
+    recorded = location_of(infra)
     known = bool(recorded.identity) or not location.identity
     return not location.name or (known and not recorded.differs(location))
 
 
 def await_location(infra: Object, location: Location) -> Wait | None:
     """Of a machine that was not found at `location`. None: it is looked for where it was found before."""
-    recorded = _recorded(infra)
+    recorded = location_of(infra)
     if not recorded.name or not location.name or not recorded.differs(location):
         return None
     text = (

@@ -1,0 +1,127 @@
+"""homeport plan"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from homeport.cli.manifest import files, read_manifests
+from homeport.cli.output import output_option, print_data, print_lines
+from homeport.cli.where import Where, ask, located
+
+if TYPE_CHECKING:
+    from homeport.app.rehearsal.compare import Row
+    from homeport.app.rehearsal.plan import Plan
+    from homeport.cli.plane.overview import Line
+
+_SIGNS = {"replace": ("~", "yellow"), "create": ("+", "green"), "delete": ("-", "red"), "change": ("~", "yellow")}
+_DONE = {"replace": "replaced", "create": "created", "delete": "deleted", "change": "changed", "leave": "left as is"}
+
+
+@click.command()
+@files
+@click.option(
+    "--delete", is_flag=True, help="Show what deleting the objects of FILE will do, instead of applying them."
+)
+@output_option("json", "yaml")
+@located
+def command(where: Where, paths: tuple[str, ...], delete: bool, output: str | None) -> None:
+    """Show what applying FILE will create, replace, delete or leave, Machine by Machine. Nothing is written.
+
+    The plane's controllers run on a copy of its objects, in memory and in simulated time, without a hypervisor. FILE has
+    Clusters, ClusterClasses, templates, TenantClusters or ClusterDeployments. The output ends with what was not simulated.
+
+    The exit code is 0 if the plan was made, and 1 if an object of FILE is refused.
+    """
+    plan = rehearse(where, read_manifests(paths), delete=delete)
+    if output:
+        print_data(plan, output)
+    else:
+        print_lines(lines(plan))
+    if plan.refused:
+        raise SystemExit(1)
+
+
+def rehearse(where: Where, objects: Sequence[dict[str, Any]], *, delete: bool = False) -> Plan:
+    """Copies the plane's objects, and rehearses the change on the copy."""
+    import structlog
+
+    from homeport.app.rehearsal.copy import NotReadable, PlaneCopy, copy_plane
+    from homeport.app.rehearsal.plan import make_plan
+    from homeport.client.protocol import Client, Key
+    from homeport.runtime.clock import SystemClock
+
+    async def read(client: Client, key: Key) -> tuple[PlaneCopy, str]:
+        spaces = {str((each.get("metadata") or {}).get("namespace") or key.namespace) for each in objects}
+        return await copy_plane(client, spaces), key.namespace
+
+    copy, namespace = ask(where, "", read, NotReadable)
+    # What the controllers of the rehearsal log is not about this plane.
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        return make_plan(copy, objects, namespace, SystemClock().now(), delete=delete)
+    finally:
+        structlog.configure(**before)
+
+
+def lines(plan: Plan) -> Iterator[Line]:
+    from homeport.cli.plane.overview import Line
+
+    for each in plan.applied:
+        name = f"{each.namespace}/{each.name}" if each.namespace not in ("", "default") else each.name
+        yield Line(f"{each.kind}/{name} {each.result}", {"refused": "red", "unchanged": "dim"}.get(each.result, ""))
+        if each.message:
+            yield Line(f"  {each.message}", "red")
+    if plan.refused:
+        yield Line("")
+        yield Line("The plane refuses this change. Correct FILE and run the command again.", "bold")
+        return
+    for cluster, rows in groupby(plan.machines, key=lambda row: row.cluster):
+        yield Line("")
+        yield Line(f"Cluster {cluster.removeprefix('default/')}", "bold")
+        for owner, mine in groupby(list(rows), key=lambda row: row.owner):
+            yield from _owner(owner, list(mine))
+    yield Line("")
+    yield Line(_summary(plan), "bold")
+    for title, texts, style in (
+        ("Under way already, without this change:", plan.under_way, ""),
+        ("The simulation stops here:", plan.unfinished, "yellow"),
+        ("Not simulated:", plan.not_simulated, "dim"),
+    ):
+        if texts:
+            yield Line("")
+            yield Line(title, style)
+            for text in texts:
+                yield Line(f"  {text}", style)
+
+
+def _owner(owner: str, rows: list[Row]) -> Iterator[Line]:
+    from homeport.cli.plane.overview import Line
+
+    yield Line(f"  {owner}: {_counted(rows)}")
+    wide = max(len(row.machine or "new Machine") for row in rows)
+    for row in rows:
+        sign, style = _SIGNS.get(row.action, (" ", "dim"))
+        version = f"{row.before} > {row.after}" if row.before and row.after and row.before != row.after else ""
+        version = version or row.after or row.before
+        text = f"    {sign} {row.action:<7}  {row.machine or 'new Machine':<{wide}}  {version}"
+        yield Line(f"{text}  {row.reason}".rstrip(), style)
+
+
+def _counted(rows: Sequence[Row]) -> str:
+    counts = Counter(row.action for row in rows)
+    return ", ".join(f"{counts[action]} {word}" for action, word in _DONE.items() if counts[action])
+
+
+def _summary(plan: Plan) -> str:
+    changed = [row for row in plan.machines if row.action != "leave"]
+    if not changed:
+        return "No Machine is created, replaced or deleted."
+    after = f" In the simulation this takes {plan.minutes} minutes." if plan.minutes else ""
+    return f"{len(plan.machines)} Machines: {_counted(plan.machines)}.{after}"

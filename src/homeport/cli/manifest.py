@@ -1,0 +1,34 @@
+"""Manifests that commands read from files or standard input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+files = click.option(
+    "-f", "--filename", "paths", metavar="FILE", multiple=True, required=True, help="Read this manifest; - is stdin."
+)
+
+
+def read_manifests(paths: tuple[str, ...]) -> list[dict[str, Any]]:
+    """All objects of the files. Lists are taken apart."""
+    from homeport.machinery.yaml import YamlError, load_all
+
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        with click.open_file(path, "rb") as file:
+            try:
+                listed = load_all(file.read(), path)
+            except YamlError as error:
+                raise click.ClickException(str(error)) from error
+        for each in listed:
+            found += each["items"] if str(each.get("kind", "")).endswith("List") and "items" in each else [each]
+    for number, each in enumerate(found, 1):
+        if not each.get("kind") or not each.get("apiVersion") or not (each.get("metadata") or {}).get("name"):
+            raise click.ClickException(
+                f"object {number} of {', '.join(paths)}: apiVersion, kind or metadata.name is missing"
+            )
+    if not found:
+        raise click.ClickException(f"{', '.join(paths)}: no object found")
+    return found
