@@ -56,7 +56,7 @@ def _status(spec: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
     count = spec.get("replicas") or 1
     conditions = [each for each in status.get("conditions") or () if each.get("type") != Condition.AVAILABLE]
     good = {"type": Condition.AVAILABLE, "status": "True", "reason": "Available", "message": ""}
-    kept = next((e for e in status.get("conditions") or () if e.get("type") == Condition.AVAILABLE), {})
+    kept: dict[str, Any] = next((e for e in status.get("conditions") or () if e.get("type") == Condition.AVAILABLE), {})
     since = kept.get("lastTransitionTime") or _LONG_AGO
     return {
         "initialization": {"controlPlaneInitialized": True},

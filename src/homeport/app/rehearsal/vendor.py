@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from homeport.capi.cloud import Address, Sources
@@ -26,7 +26,7 @@ _BOOT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StandInSession:
-    location: Location = Location()
+    location: Location = field(default_factory=Location)
 
     async def close(self) -> None: ...
 

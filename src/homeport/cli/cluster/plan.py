@@ -33,8 +33,9 @@ _DONE = {"replace": "replaced", "create": "created", "delete": "deleted", "chang
 def command(where: Where, paths: tuple[str, ...], delete: bool, output: str | None) -> None:
     """Show what applying FILE will create, replace, delete or leave, Machine by Machine. Nothing is written.
 
-    The plane's controllers run on a copy of its objects, in memory and in simulated time, without a hypervisor. FILE has
-    Clusters, ClusterClasses, templates, TenantClusters or ClusterDeployments. The output ends with what was not simulated.
+    The plane's controllers run on a copy of its objects, in memory and in simulated time, without a hypervisor. FILE
+    has Clusters, ClusterClasses, templates, TenantClusters or ClusterDeployments. The output ends with what was not
+    simulated.
 
     The exit code is 0 if the plan was made, and 1 if an object of FILE is refused.
     """
@@ -115,7 +116,7 @@ def _owner(owner: str, rows: list[Row]) -> Iterator[Line]:
 
 
 def _counted(rows: Sequence[Row]) -> str:
-    counts = Counter(row.action for row in rows)
+    counts: Counter[str] = Counter(row.action for row in rows)
     return ", ".join(f"{counts[action]} {word}" for action, word in _DONE.items() if counts[action])
 
 
