@@ -6,6 +6,7 @@ added to the section of its folder. Files outside of docs/ that pages link to, s
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,6 +26,7 @@ _SECTIONS = {
     "explanation": "Explanation",
     "decisions": "Decisions",
 }
+_ROOT_PAGES = (ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md")
 _LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 _ENTRY = re.compile(r"- \[([^\]]+)\]\(([^)]+\.md)\)")
 Entry = dict[str, Any]
@@ -47,6 +49,7 @@ def navigation(index: str) -> list[Entry]:
         name = str(page.relative_to(DOCS))
         if f"]({name})" not in index:
             sections[_SECTIONS[page.parent.name]].append({title(page): name})
+    sections["Project"] = [{title(page): page.name} for page in _ROOT_PAGES]
     return [{"Home": "index.md"}, *({name: pages} for name, pages in sections.items())]
 
 
@@ -56,25 +59,34 @@ def title(page: Path) -> str:
 
 def stage(folder: Path) -> None:
     """A copy of docs/ in which links to other files of the repository lead to copies of these files."""
-    for source in sorted(DOCS.rglob("*")):
-        target = folder / source.relative_to(DOCS)
-        if source.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        elif source.suffix == ".md":
-            target.write_text(_LINK.sub(partial(_relinked, page=source, folder=folder), source.read_text()))
-        else:
-            shutil.copyfile(source, target)
+    for source in [*sorted(DOCS.rglob("*")), *_ROOT_PAGES]:
+        if source.is_file():
+            _copy(source, folder)
+
+
+def place(source: Path) -> Path:
+    """Where a file of the repository is in the site."""
+    if source.is_relative_to(DOCS):
+        return source.relative_to(DOCS)
+    return Path(source.name) if source in _ROOT_PAGES else Path("files", source.relative_to(ROOT))
+
+
+def _copy(source: Path, folder: Path) -> None:
+    target = folder / place(source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.suffix == ".md":
+        target.write_text(_LINK.sub(partial(_relinked, page=source, folder=folder), source.read_text()))
+    else:
+        shutil.copyfile(source, target)
 
 
 def _relinked(link: re.Match[str], page: Path, folder: Path) -> str:
     wanted = (page.parent / link[1]).resolve()
-    if not wanted.is_file() or wanted.is_relative_to(DOCS):
+    if not wanted.is_file():
         return link[0]
-    copy = folder / "files" / wanted.relative_to(ROOT)
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(wanted, copy)
-    up = "../" * (len(page.relative_to(DOCS).parts) - 1)
-    return f"]({up}{copy.relative_to(folder)}{link[2] or ''})"
+    if place(wanted).parts[0] == "files":
+        _copy(wanted, folder)
+    return f"]({os.path.relpath(place(wanted), place(page).parent)}{link[2] or ''})"
 
 
 def build(site: Path) -> int:
