@@ -67,11 +67,15 @@ class Cluster:
             env=environment,
         )
 
-    def run(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> Output:
-        return finish(self.start(*args, env=env), stdin)
+    def run(
+        self, *args: str, stdin: str = "", env: dict[str, str] | None = None, seconds: float = TIMEOUT_SECONDS
+    ) -> Output:
+        return finish(self.start(*args, env=env), stdin, seconds)
 
-    def ok(self, *args: str, stdin: str = "", env: dict[str, str] | None = None) -> str:
-        output = self.run(*args, stdin=stdin, env=env)
+    def ok(
+        self, *args: str, stdin: str = "", env: dict[str, str] | None = None, seconds: float = TIMEOUT_SECONDS
+    ) -> str:
+        output = self.run(*args, stdin=stdin, env=env, seconds=seconds)
         assert output.code == 0, f"kubectl {' '.join(args)}: {output}"
         return output.out
 
@@ -83,9 +87,9 @@ def stop(process: subprocess.Popen[str]) -> None:
         process.communicate()
 
 
-def finish(process: subprocess.Popen[str], stdin: str = "") -> Output:
+def finish(process: subprocess.Popen[str], stdin: str = "", seconds: float = TIMEOUT_SECONDS) -> Output:
     try:
-        out, err = process.communicate(stdin, timeout=TIMEOUT_SECONDS)
+        out, err = process.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
         stop(process)
         raise

@@ -26,6 +26,22 @@ providerConfig:
     networkName: default/workloads
     imageName: default/talos-1.9
 """
+# Steps of the installation of the controllers, after everything has moved.
+INSTALL = ("installing the controllers", "CustomResourceDefinitions", "applying", "homeport-controller-manager")
+TENANT = """
+apiVersion: butler.butlerlabs.dev/v1alpha1
+kind: ButlerConfig
+metadata: {name: butler}
+spec: {platform: {metalLBPool: 10.40.0.230-10.40.0.240}}
+---
+apiVersion: butler.butlerlabs.dev/v1alpha1
+kind: TenantCluster
+metadata: {name: shop, namespace: default}
+spec:
+  providerConfigRef: {name: harvester, namespace: butler-system}
+  controlPlane: {type: standalone}
+  workers: {replicas: 1}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +77,15 @@ def test_a_bootstrap_that_is_killed_at_its_steps_is_finished_by_running_it_again
     refused.write_text("provider: harvester\nclutser: {}\n")
     code, said = bootstrap(data, refused)
     assert (code, "did you mean cluster?" in said) == (1, True)
-    for step in ("applied Secret", "ProvisioningMachines", "BootstrappingCluster", "pausing", "copying", "resuming"):
+    for step in (
+        "applied Secret",
+        "ProvisioningMachines",
+        "BootstrappingCluster",
+        "pausing",
+        "copying",
+        "resuming",
+        *INSTALL,
+    ):
         code, said = bootstrap(data, file, until=step)
         assert code in (None, 0), said
     code, said = bootstrap(data, file)
@@ -81,3 +105,26 @@ def test_a_bootstrap_that_is_killed_at_its_steps_is_finished_by_running_it_again
     assert new.ok("get", "machinerequests,clusters", "-A", "-o", "jsonpath={.items[*].spec.paused}") == ""
     harvester = Cluster("harvester", kubectl, data / "harvester-kubeconfig.yaml", tmp_path)
     assert harvester.ok("get", "vm", "-A", "-o", names) == "mgmt-cp-0"
+    assert "the controllers run in the cluster, in the namespace homeport-system" in said
+    check_controllers(new)
+    # No command is needed between the bootstrap and the first tenant.
+    (tmp_path / "tenant.yaml").write_text(TENANT)
+    new.ok("apply", "-f", str(tmp_path / "tenant.yaml"))
+    new.ok("wait", "tenantcluster/shop", "--for=condition=Ready", "--timeout=300s", seconds=310)
+    assert old.ok("get", "machines,tenantclusters", "-A", "-o", names) == ""
+    made = harvester.ok("get", "vm", "-A", "-o", names).split()
+    assert len(made) == len(set(made)) == 3
+    new.ok("delete", "-f", str(tmp_path / "tenant.yaml"), "--timeout=300s", seconds=310)
+    assert harvester.ok("get", "vm", "-A", "-o", names) == "mgmt-cp-0"
+    code, said = bootstrap(data, file)
+    assert (code, "homeport-controller-manager: available" in said) == (0, True), said
+
+
+def check_controllers(new: Cluster) -> None:
+    """Two replicas run a program, and one of them leads."""
+    pods = new.ok("get", "pods", "-n", "homeport-system", "-o", "jsonpath={.items[*].metadata.name}").split()
+    assert len(pods) == 2
+    assert new.ok("get", "lease", "homeport", "-n", "homeport-system", "-o", "jsonpath={.spec.holderIdentity}") in pods
+    reasons = '{.items[*].status.conditions[?(@.type=="sim.homeport.dev/Simulated")].reason}'
+    assert new.ok("get", "pods", "-n", "homeport-system", "-o", f"jsonpath={reasons}") == "Program Program"
+    assert "Homeport runs its controllers" in new.ok("logs", "-n", "homeport-system", pods[0])

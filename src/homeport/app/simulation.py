@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from homeport.app import simulators
-from homeport.app.ccm import programs
+from homeport.app import ccm, simulators
+from homeport.app.kubernetes import standin
 from homeport.app.registry import start_registry
 from homeport.app.settings import Simulators
 from homeport.app.simulatorfolder import SimulatorFolder
@@ -75,7 +75,7 @@ class Simulation:
                 self._clock,
                 pace=pace_of(settings.speed),
                 consoles=self._say,
-                programs=programs(self._dial_from),
+                programs=standin.first_of(ccm.programs(self._dial_from), standin.programs(self._dial_from)),
             )
             self.hosting = Hosting(self.fleet, self._clock, folder / "hosted")
             self.hosting.register(self.runners)

@@ -28,7 +28,8 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.authn import authenticated
 from homeport.apiserver.request import User
-from homeport.app.ccm import programs
+from homeport.app import ccm
+from homeport.app.kubernetes import standin
 from homeport.app.platform import chosen
 from homeport.builtin.install import install as install_builtin
 from homeport.capi.environment import Environment
@@ -237,11 +238,15 @@ async def harvester_site(
         p = await stack.enter_async_context(plane(echo=echo))
         network = Network()
         proxy = Proxy(network)
+
+        def reach_from(host: str) -> DialOptions:
+            return DialOptions(proxy.url(host))
+
         fleet = Fleet(
             network,
             p.clock,
             pace=replace(QUICK, poll=2.0),
-            programs=programs(lambda host: DialOptions(proxy.url(host))),
+            programs=standin.first_of(ccm.programs(reach_from), standin.programs(reach_from)),
         )
         harvester = await Harvester.open(
             shared_pki(), world=world_file or world(), clock=p.clock, pace=pace, guests=fleet, network=network

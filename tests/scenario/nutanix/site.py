@@ -30,7 +30,8 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.apiserver.verb.write import encoder
-from homeport.app.ccm import programs
+from homeport.app import ccm
+from homeport.app.kubernetes import standin
 from homeport.app.platform import chosen
 from homeport.builtin.install import install as install_builtin
 from homeport.capi.environment import Environment
@@ -271,7 +272,7 @@ async def nutanix_site(
             p.clock,
             pace=replace(machine_pace, poll=2.0),
             images=with_network(cni),
-            programs=programs(reach_from),
+            programs=standin.first_of(ccm.programs(reach_from), standin.programs(reach_from)),
         )
         prism = Prism(
             world or default_world(),

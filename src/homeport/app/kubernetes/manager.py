@@ -31,6 +31,7 @@ from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
+from homeport.runtime.clock import Clock
 from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
 from homeport.runtime.permission import missing
@@ -63,6 +64,7 @@ class Cluster:
     ccm_image: str = ""  # '': the one of this release
     charts: ChartSettings = OWN_ADDRESSES
     webhook: WebhookSettings | None = None  # None: this process serves no webhooks
+    identity: str = ""  # of the Lease; '': one of its own for each process
 
 
 def connection(cluster: Cluster) -> Config:
@@ -95,14 +97,23 @@ async def run(cluster: Cluster, show: Show, platform: Platform | None = None) ->
 
 
 class Replica:
-    def __init__(self, client: HttpClient, cluster: Cluster, namespace: str, show: Show, platform: Platform) -> None:
+    def __init__(
+        self,
+        client: HttpClient,
+        cluster: Cluster,
+        namespace: str,
+        show: Show,
+        platform: Platform,
+        clock: Clock | None = None,
+    ) -> None:
         self._client = client
         self._cluster = cluster
         self._namespace = cluster.namespace or namespace
         self._show = show
         self._platform = platform
         self._unready = "not connected yet"
-        self._parts = Supervisor(changed=show.changed)
+        self._clock = clock
+        self._parts = Supervisor(changed=show.changed, clock=clock)
         self._parts.add_manager("controllers", self._make)
         self._webhooks: Webhooks | None = None
 
@@ -181,7 +192,8 @@ class Replica:
         return Sharded(*where, shard_of) if self._cluster.shards else Elected(*where)
 
     def _make(self) -> Manager:
-        manager = Manager(self._client, mode=self._mode(), name="homeport")
+        who = self._cluster.identity
+        manager = Manager(self._client, mode=self._mode(), name="homeport", clock=self._clock, who=who)
         if self._platform.placement.home:
             manager.job(partial(publish_once, self._client, self._platform))
         return self._platform.manage(manager, self._environment())

@@ -21,6 +21,7 @@ from homeport.cli.where import Where
 
 if TYPE_CHECKING:
     from homeport.app.kubernetes.bootstrap import Files
+    from homeport.app.kubernetes.plan import Plan
     from homeport.platforms.butler.bootstrap.file import BootstrapFile
 
 _MINUTES = 30
@@ -52,6 +53,18 @@ _FOLDER = "bootstrap"
     help="Move the objects of this plane into the new cluster at the end (default: --pivot).",
 )
 @click.option(
+    "--install/--no-install",
+    default=True,
+    help="After the move, install the controllers in the new cluster and wait for them (default: --install).",
+)
+@click.option(
+    "--image",
+    metavar="IMAGE",
+    default="",
+    help="Run the controllers in the new cluster with this image, for example one of a mirror (default: the one of "
+    "this release).",
+)
+@click.option(
     "-o",
     "--output",
     metavar="DIR",
@@ -64,7 +77,7 @@ _FOLDER = "bootstrap"
     type=click.IntRange(1),
     default=_MINUTES,
     show_default=True,
-    help="Stop waiting after so many minutes. The plane goes on.",
+    help="Stop waiting after so many minutes for the cluster, or for its controllers. The plane goes on.",
 )
 @click.pass_context
 def command(
@@ -75,10 +88,12 @@ def command(
     file: Path,
     dry_run: bool,
     pivot: bool,
+    install: bool,
+    image: str,
     output: Path | None,
     timeout: int,
 ) -> None:
-    """Create a management cluster from nothing, and move this plane into it.
+    """Create a management cluster from nothing, move this plane into it, and start its controllers there.
 
     Starts a plane if none runs. Run the same command again after any failure: it continues.
     """
@@ -96,7 +111,17 @@ def command(
     named = ctx.get_parameter_source("data") is ParameterSource.COMMANDLINE
     where = Where(data, named, kubeconfig, context, "")
     folder = output.expanduser() if output is not None else Settings.make(data).data / _FOLDER
-    _call(where, found, folder, pivot=pivot, seconds=timeout * 60.0)
+    given = found.model.addons.butler_controller
+    wanted = install and (given is None or given.enabled is not False)
+    _call(where, found, folder, pivot=pivot, plan=_plan(image) if wanted else None, seconds=timeout * 60.0)
+
+
+def _plan(image: str) -> Plan:
+    from homeport.app.kubernetes.plan import Plan
+    from homeport.app.kubernetes.workload import PodOptions
+    from homeport.app.platform import chosen
+
+    return Plan(chosen(), pod=PodOptions(image=image) if image else PodOptions())
 
 
 def _read(file: Path, path: str) -> str:
@@ -119,8 +144,9 @@ def _show(file: BootstrapFile) -> None:
     click.echo(f"add-ons: {', '.join(each.addon for each in bootstrap_addons(file.model)) or 'none'}")
 
 
-def _call(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, seconds: float) -> None:
+def _call(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, plan: Plan | None, seconds: float) -> None:
     from homeport.app.kubernetes.bootstrap import BootstrapError
+    from homeport.app.kubernetes.install import InstallError
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.quick import import_aiohttp
@@ -129,10 +155,13 @@ def _call(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, secon
     import_aiohttp()
     _start(where)
     try:
-        asyncio.run(_work(where, file, folder, pivot=pivot, seconds=seconds))
+        asyncio.run(_work(where, file, folder, pivot=pivot, plan=plan, seconds=seconds))
     except MoveRefused as error:
         text = "the cluster is ready, but the objects of this plane can't move into it:\n  "
         raise click.ClickException(text + "\n  ".join(error.problems)) from error
+    except InstallError as error:
+        text = "everything has moved into the cluster, but its controllers do not run yet"
+        raise click.ClickException(f"{text}: {error}\nRun the same command again: it continues.") from error
     except (BootstrapError, ConfigError) as error:
         raise click.ClickException(str(error)) from error
     except ApiError as error:
@@ -149,8 +178,11 @@ def _start(where: Where) -> None:
         raise click.ClickException("the plane did not start")
 
 
-async def _work(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, seconds: float) -> None:
+async def _work(
+    where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, plan: Plan | None, seconds: float
+) -> None:
     from homeport.app.kubernetes.bootstrap import Bootstrap, Files
+    from homeport.app.kubernetes.handover import describe_plane, hand_over
     from homeport.client.http import HttpClient
 
     started = time.monotonic()
@@ -166,20 +198,31 @@ async def _work(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool,
         if not mark:
             await work.follow(seconds)
             await work.save()
-        if pivot or mark:
+        moved = pivot or bool(mark)
+        if moved:
             async with HttpClient(work.target()) as target:
                 count = await work.pivot(target)
-            say(f"moved {count} objects into the cluster" if count else "all objects are in the cluster")
-    _conclude(file, files, moved=pivot or bool(mark))
+                say(f"moved {count} objects into the cluster" if count else "all objects are in the cluster")
+                if plan is not None:
+                    await hand_over(client, target, plan, say, seconds)
+        plane = await describe_plane(client)
+    _conclude(file, files, moved=moved, installed=plan is not None, simulated=bool(plane and plane.simulators))
 
 
-def _conclude(file: BootstrapFile, files: Files, *, moved: bool) -> None:
+def _conclude(file: BootstrapFile, files: Files, *, moved: bool, installed: bool, simulated: bool) -> None:
     click.echo(f"management cluster {file.model.name} is ready")
     click.echo(f"kubeconfig: {files.kubeconfig}")
     click.echo(f"talosconfig: {files.talosconfig}")
-    if moved:
-        click.echo("this plane has stepped back: its controllers are off")
-        config = shlex.quote(str(files.kubeconfig))
+    if not moved:
+        return
+    click.echo("this plane has stepped back: its controllers are off")
+    config = shlex.quote(str(files.kubeconfig))
+    if simulated:
+        click.echo("the machines of the cluster are simulated by this plane: they stop with 'homeport down'")
+    if installed:
+        click.echo("the controllers run in the cluster, in the namespace homeport-system")
+        click.echo(f"next: export KUBECONFIG={config} && kubectl get pods -n homeport-system")
+    else:
         click.echo("next: run the controllers as Pods of the new cluster, or on this machine")
         click.echo(f"  homeport install --kubeconfig {config}")
         click.echo(f"  homeport up --kubeconfig {config} --namespace homeport-system")

@@ -29,6 +29,7 @@ from homeport.sim.machine.workload.guest import Guest
 from homeport.sim.machine.workload.k0s.platform import Platform
 from homeport.sim.machine.workload.kind import LEASE, NODE, Json
 from homeport.sim.machine.workload.kubelet import Kubelet
+from homeport.sim.machine.workload.loop import Loops
 from homeport.sim.machine.workload.network.podnetwork import PodNetwork
 from homeport.sim.machine.workload.network.portforward import PodDialer
 from homeport.sim.machine.workload.network.vip import Vip, VipConfig
@@ -107,6 +108,7 @@ class WorkloadCluster:
     standins: Standins = field(init=False)
     controllers: Controllers = field(init=False)
     webhooks: WebhookRoute = field(init=False)
+    loops: Loops = field(init=False)
     k0s: Platform | None = None
     hosted: str = ""  # the datastore of a cluster whose control plane runs as Pods: it outlives them
 
@@ -117,6 +119,7 @@ class WorkloadCluster:
         self.containers = Containers(self)
         self.standins = Standins(self)
         self.webhooks = WebhookRoute(self)
+        self.loops = Loops(self.server, self.clock)
         self.controllers = Controllers(
             self.server, self.clock, self._kubelet_alive, self.containers, self.standins, self._pull_problem
         )
@@ -161,6 +164,7 @@ class WorkloadCluster:
         for vip in self._vips.values():
             vip.close()
         await self.controllers.close()
+        await self.loops.close()
         if self.k0s is not None:
             await self.k0s.close()
         await self.server.close(drain_seconds=0.5)

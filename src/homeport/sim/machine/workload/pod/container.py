@@ -47,6 +47,8 @@ class Program:
     client: Client  # what the Pod's service account may do, and no more
     host: str  # the name of the machine on the simulated network
     clock: Clock
+    log: Callable[[str], None] = lambda text: None  # what the container writes
+    collect: Callable[[], None] = lambda: None  # starts garbage collection, which few simulated clusters need
 
     @property
     def args(self) -> list[str]:
@@ -175,9 +177,11 @@ class Containers:
         cluster = self._cluster
         token, name = AccountToken(cluster, pod), cluster.pki.server_name
         client = HttpClient(Config(cluster.server.url, token, cluster.pki.ca_pem, server_name=name))
-        program = Program(pod, container, files, client, kubelet.guest.host.name, cluster.clock)
+        output = self._log(key, pod, container)
+        host, collect = kubelet.guest.host.name, cluster.loops.start
+        program = Program(pod, container, files, client, host, cluster.clock, output.write, collect)
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {container['name']}"
-        self._log(key, pod, container).write(f"started on node {pod['spec']['nodeName']}")
+        output.write(f"started on node {pod['spec']['nodeName']}")
         task = asyncio.get_running_loop().create_task(self._run(key, run, program, name), name=name)
         self._running[key] = _Started(task)
         task.add_done_callback(lambda _: self._ended(key))
