@@ -14,7 +14,7 @@ from homeport.client.dial import DIRECT
 def test_every_deployment_of_an_installation_runs_a_program_whatever_its_image() -> None:
     find = programs(lambda host: DIRECT)
     for layout in ("combined", "split"):
-        for placement in placements(chosen().components, layout):  # type: ignore[arg-type]
+        for placement in placements(chosen().components, layout):
             container = {"image": "mirror.example.com/other:1", "args": arguments(placement, PodOptions())}
             assert find(container) is not None
             platform, cluster = read_words(words_of(container), placement.namespace)
