@@ -10,17 +10,15 @@ from homeport.sim.prism.error import missing
 from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.v4 import envelope
 from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
+from homeport.sim.prism.v4.reading import readers
 
 NS: Final = "clustermgmt.v4.config"
 BASE: Final = "/api/clustermgmt/{v}/config"
 
-CLUSTERS: Final = Listing(
-    f"{NS}.ListClustersApiResponse",
+CLUSTERS: Final = envelope.listing(
     f"{NS}.Cluster",
-    envelope.names(
-        """backupEligibilityScore categories clusterProfileExtId config containerName extId inefficientVmCount links
-        name network nodes tenantId upgradeStatus vmCount"""
-    ),
+    """backupEligibilityScore categories clusterProfileExtId config containerName extId inefficientVmCount links
+        name network nodes tenantId upgradeStatus vmCount""",
     projected=True,
 )
 _HOST_FIELDS: Final = envelope.names(
@@ -33,28 +31,21 @@ _HOST_FIELDS: Final = envelope.names(
 )
 HOSTS: Final = Listing(f"{NS}.ListHostsApiResponse", f"{NS}.Host", _HOST_FIELDS, projected=True)
 CLUSTER_HOSTS: Final = Listing(f"{NS}.ListHostsByClusterIdApiResponse", f"{NS}.Host", _HOST_FIELDS, projected=True)
-CONTAINERS: Final = Listing(
-    f"{NS}.ListStorageContainersApiResponse",
+CONTAINERS: Final = envelope.listing(
     f"{NS}.StorageContainer",
-    envelope.names(
-        """affinityHostExtId cacheDeduplication clusterExtId clusterName compressionDelaySecs containerExtId
+    """affinityHostExtId cacheDeduplication clusterExtId clusterName compressionDelaySecs containerExtId
         erasureCode erasureCodeDelaySecs extId hasHigherEcFaultDomainPreference isCompressionEnabled isEncrypted
         isInlineEcEnabled isInternal isMarkedForRemoval isNfsWhitelistInherited isShared
         isSoftwareEncryptionEnabled links logicalAdvertisedCapacityBytes logicalExplicitReservedCapacityBytes
         logicalImplicitReservedCapacityBytes maxCapacityBytes name nfsWhitelistAddress onDiskDedup ownerExtId
-        replicationFactor storagePoolExtId tenantId"""
-    ),
+        replicationFactor storagePoolExtId tenantId""",
     projected=True,
 )
-PHYSICAL_GPUS: Final = Listing(
-    f"{NS}.ListPhysicalGpuProfilesApiResponse",
-    f"{NS}.PhysicalGpuProfile",
-    envelope.names("physicalGpuConfig allocatedVmExtIds extId links tenantId"),
+PHYSICAL_GPUS: Final = envelope.listing(
+    f"{NS}.PhysicalGpuProfile", "physicalGpuConfig allocatedVmExtIds extId links tenantId"
 )
-VIRTUAL_GPUS: Final = Listing(
-    f"{NS}.ListVirtualGpuProfilesApiResponse",
-    f"{NS}.VirtualGpuProfile",
-    envelope.names("virtualGpuConfig allocatedVmExtIds extId links tenantId"),
+VIRTUAL_GPUS: Final = envelope.listing(
+    f"{NS}.VirtualGpuProfile", "virtualGpuConfig allocatedVmExtIds extId links tenantId"
 )
 
 
@@ -105,6 +96,9 @@ def cluster_view(site: Site, d: Dialect, cluster: Cluster) -> Json:
     )
 
 
+list_clusters, get_cluster = readers(lambda world: world.clusters, CLUSTERS, cluster_view)
+
+
 def _cluster_config(site: Site, d: Dialect, cluster: Cluster) -> Json:
     software = {"PRISM_CENTRAL": cluster.version_aos} if cluster.central else {"NOS": cluster.version_aos, "NCC": "5.1"}
     config: dict[str, Any] = {
@@ -126,17 +120,6 @@ def _cluster_config(site: Site, d: Dialect, cluster: Cluster) -> Json:
         "isAvailable": not site.core.out_of_reach(cluster.ext_id),
     }
     return d.typed(f"{NS}.ClusterConfigReference", config)
-
-
-def list_clusters(site: Site, call: Call) -> Answer:
-    d = envelope.dialect_of(call)
-    return envelope.listed(call, CLUSTERS, tuple(site.world.clusters), lambda cluster: cluster_view(site, d, cluster))
-
-
-def get_cluster(site: Site, call: Call) -> Answer:
-    cluster = site.find(site.world.clusters, call.params["extId"])
-    view = cluster_view(site, envelope.dialect_of(call), cluster)
-    return envelope.single(call, f"{NS}.GetClusterApiResponse", view, version=cluster)
 
 
 def host_view(site: Site, d: Dialect, cluster: Cluster, host: Host) -> Json:
@@ -221,15 +204,7 @@ def container_view(site: Site, d: Dialect, container: Container) -> Json:
     )
 
 
-def list_containers(site: Site, call: Call) -> Answer:
-    d = envelope.dialect_of(call)
-    return envelope.listed(call, CONTAINERS, tuple(site.world.containers), lambda each: container_view(site, d, each))
-
-
-def get_container(site: Site, call: Call) -> Answer:
-    container = site.find(site.world.containers, call.params["extId"])
-    view = container_view(site, envelope.dialect_of(call), container)
-    return envelope.single(call, f"{NS}.GetStorageContainerApiResponse", view, version=container)
+list_containers, get_container = readers(lambda world: world.containers, CONTAINERS, container_view)
 
 
 def gpu_profile_view(site: Site, d: Dialect, gpu: GpuDevice) -> Json:

@@ -144,6 +144,12 @@ class Listing:
     projected: bool = False  # lists with $apply or $expand: an empty one has no `data` at all
 
 
+def listing(kind: str, fields: str, *, projected: bool = False) -> Listing:
+    """A list of a kind, whose namespace stands before it and before the type of the response."""
+    namespace, _, name = kind.rpartition(".")
+    return Listing(f"{namespace}.List{name}sApiResponse", kind, names(fields), projected)
+
+
 def listed(
     call: Call,
     listing: Listing,

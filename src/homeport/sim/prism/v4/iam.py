@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from homeport.sim.engine.call import Answer, Call
 from homeport.sim.prism.entity import User
-from homeport.sim.prism.site import Routes, Site
+from homeport.sim.prism.site import Routes
 from homeport.sim.prism.v4 import envelope
-from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
+from homeport.sim.prism.v4.envelope import Dialect, Json
+from homeport.sim.prism.v4.reading import readers
 
 NS: Final = "iam.v4.authn"
-USERS: Final = Listing(
-    f"{NS}.ListUsersApiResponse",
+USERS: Final = envelope.listing(
     f"{NS}.User",
-    envelope.names(
-        """additionalAttributes bucketsAccessKeys createdBy createdTime creationType description displayName emailId
+    """additionalAttributes bucketsAccessKeys createdBy createdTime creationType description displayName emailId
         extId firstName idpId isForceResetPasswordEnabled lastLoginTime lastName lastUpdatedBy lastUpdatedTime links
-        locale middleInitial region status tenantId userType username"""
-    ),
+        locale middleInitial region status tenantId userType username""",
 )
 
 
@@ -42,11 +39,4 @@ def user_view(d: Dialect, user: User) -> Json:
     return d.typed(f"{NS}.User", fields)
 
 
-def list_users(site: Site, call: Call) -> Answer:
-    d = envelope.dialect_of(call)
-    return envelope.listed(call, USERS, tuple(site.world.users), lambda user: user_view(d, user))
-
-
-def get_user(site: Site, call: Call) -> Answer:
-    user = site.find(site.world.users, call.params["extId"])
-    return envelope.single(call, f"{NS}.GetUserApiResponse", user_view(envelope.dialect_of(call), user), version=user)
+list_users, get_user = readers(lambda world: world.users, USERS, lambda site, d, each: user_view(d, each))

@@ -15,18 +15,16 @@ from homeport.sim.prism.imageimport import start_import
 from homeport.sim.prism.rule import check_image, guess_os
 from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v4 import envelope
-from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
+from homeport.sim.prism.v4.envelope import Dialect, Json
+from homeport.sim.prism.v4.reading import readers
 
 NS: Final = "vmm.v4.content"
 IMAGES: Final = "/api/vmm/{v}/content/images"
-LISTING: Final = Listing(
-    f"{NS}.ListImagesApiResponse",
+LISTING: Final = envelope.listing(
     f"{NS}.Image",
-    envelope.names(
-        """categoryExtIds checksum clusterLocationExtIds contentRepositoryExtId contentRepositoryName createTime
+    """categoryExtIds checksum clusterLocationExtIds contentRepositoryExtId contentRepositoryName createTime
         description extId isSharedWithAllProjects lastUpdateTime links name ownerExtId ownerName
-        placementPolicyStatus projectExtId sizeBytes source tenantId type"""
-    ),
+        placementPolicyStatus projectExtId sizeBytes source tenantId type""",
 )
 
 
@@ -59,16 +57,7 @@ def image_view(site: Site, d: Dialect, image: Image) -> Json:
     return d.typed(f"{NS}.Image", fields)
 
 
-def list_images(site: Site, call: Call) -> Answer:
-    d = envelope.dialect_of(call)
-    return envelope.listed(call, LISTING, tuple(site.world.images), lambda image: image_view(site, d, image))
-
-
-def get_image(site: Site, call: Call) -> Answer:
-    image = site.find(site.world.images, call.params["extId"])
-    return envelope.single(
-        call, f"{NS}.GetImageApiResponse", image_view(site, envelope.dialect_of(call), image), version=image
-    )
+list_images, get_image = readers(lambda world: world.images, LISTING, image_view)
 
 
 def read_image(core: Core, body: Body, owner: str) -> Image:

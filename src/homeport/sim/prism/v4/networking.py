@@ -18,22 +18,20 @@ from homeport.sim.prism.site import Routes, Site
 from homeport.sim.prism.usage import taken
 from homeport.sim.prism.v4 import envelope
 from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
+from homeport.sim.prism.v4.reading import readers
 from homeport.sim.prism.world import derive_id
 
 NS: Final = "networking.v4.config"
 SUBNETS: Final = "/api/networking/{v}/config/subnets"
 LARGEST_RESERVATION: Final = 1000
 _TASK: Final = f"{NS}.TaskReferenceApiResponse"
-LISTING: Final = Listing(
-    f"{NS}.ListSubnetsApiResponse",
+LISTING: Final = envelope.listing(
     f"{NS}.Subnet",
-    envelope.names(
-        """bridgeName clusterName clusterNameList clusterReference clusterReferenceList description dhcpOptions
+    """bridgeName clusterName clusterNameList clusterReference clusterReferenceList description dhcpOptions
         dynamicIpAddresses extId externalDhcpServers hypervisorType ipConfig ipPrefix ipUsage isAdvancedNetworking
         isConnected isExternal isNatEnabled layer2StretchReference links metadata migrationState name
         networkFunctionChainReference networkId projectExtId reservedIpAddresses sharedWithProjects subnetType
-        tenantId virtualSwitch virtualSwitchReference vpc vpcReference"""
-    ),
+        tenantId virtualSwitch virtualSwitchReference vpc vpcReference""",
     projected=True,
 )
 RESERVED: Final = Listing(
@@ -85,6 +83,9 @@ def subnet_view(site: Site, d: Dialect, subnet: Subnet) -> Json:
     return d.typed(f"{NS}.Subnet", fields)
 
 
+list_subnets, get_subnet = readers(lambda world: world.subnets, LISTING, subnet_view)
+
+
 def _addressing(site: Site, d: Dialect, subnet: Subnet) -> Json:
     if not subnet.managed:
         return {}
@@ -132,17 +133,6 @@ def _pool(d: Dialect, text: str) -> Json:
     first, last = parse_range(text)
     ends = {"startIp": d.ipv4(str(ip_address(first))), "endIp": d.ipv4(str(ip_address(last)))}
     return d.typed(f"{NS}.IPv4Pool", ends)
-
-
-def list_subnets(site: Site, call: Call) -> Answer:
-    d = envelope.dialect_of(call)
-    return envelope.listed(call, LISTING, tuple(site.world.subnets), lambda subnet: subnet_view(site, d, subnet))
-
-
-def get_subnet(site: Site, call: Call) -> Answer:
-    subnet = site.find(site.world.subnets, call.params["extId"])
-    view = subnet_view(site, envelope.dialect_of(call), subnet)
-    return envelope.single(call, f"{NS}.GetSubnetApiResponse", view, version=subnet)
 
 
 def read_subnet(body: Body, before: Subnet) -> Subnet:

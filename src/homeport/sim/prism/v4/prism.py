@@ -18,15 +18,12 @@ from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
 
 NS: Final = "prism.v4.config"
 BASE: Final = "/api/prism/{v}/config"
-TASKS: Final = Listing(
-    f"{NS}.ListTasksApiResponse",
+TASKS: Final = envelope.listing(
     f"{NS}.Task",
-    envelope.names(
-        """appName batchSummary clusterExtIds completedTime completionDetails createdTime entitiesAffected
+    """appName batchSummary clusterExtIds completedTime completionDetails createdTime entitiesAffected
         errorMessages extId isBackgroundTask isCancelable lastUpdatedTime legacyErrorMessage numberOfEntitiesAffected
         numberOfSubtasks operation operationDescription ownedBy parentTask progressPercentage projectExtId
-        resourceLinks rootTask startedTime status subSteps subTasks warnings"""
-    ),
+        resourceLinks rootTask startedTime status subSteps subTasks warnings""",
 )
 TASK_ENTITIES: Final = Listing(
     f"{NS}.ListTaskEntitiesApiResponse", f"{NS}.EntityReference", envelope.names("extId rel name")

@@ -16,25 +16,20 @@ from homeport.sim.prism.machine import place_disks
 from homeport.sim.prism.site import Handlers, Routes, Site
 from homeport.sim.prism.v4 import envelope
 from homeport.sim.prism.v4.envelope import Dialect, Json, Listing
+from homeport.sim.prism.v4.reading import readers
 
 NS: Final = "volumes.v4.config"
 GROUPS: Final = "/api/volumes/{v}/config/volume-groups"
-LISTING: Final = Listing(
-    f"{NS}.ListVolumeGroupsApiResponse",
+LISTING: Final = envelope.listing(
     f"{NS}.VolumeGroup",
-    envelope.names(
-        """attachmentType attachments clusterReference createdBy description disks enabledAuthentications extId
+    """attachmentType attachments clusterReference createdBy description disks enabledAuthentications extId
         hydrationStatus iscsiFeatures isHidden links name projectExtId protocol sharingStatus
-        shouldLoadBalanceVmAttachments storageFeatures targetName targetPrefix tenantId usageType"""
-    ),
+        shouldLoadBalanceVmAttachments storageFeatures targetName targetPrefix tenantId usageType""",
     projected=True,
 )
-DISKS: Final = Listing(
-    f"{NS}.ListVolumeDisksApiResponse",
+DISKS: Final = envelope.listing(
     f"{NS}.VolumeDisk",
-    envelope.names(
-        "description diskDataSourceReference diskSizeBytes diskStorageFeatures extId index links storageContainerId"
-    ),
+    "description diskDataSourceReference diskSizeBytes diskStorageFeatures extId index links storageContainerId",
     projected=True,
 )
 ATTACHMENTS: Final = Listing(f"{NS}.ListVmAttachmentsApiResponse", f"{NS}.VmAttachment", envelope.names("extId index"))
@@ -72,6 +67,9 @@ def group_view(d: Dialect, group: VolumeGroup) -> Json:
     return d.typed(f"{NS}.VolumeGroup", fields)
 
 
+list_groups, get_group = readers(lambda world: world.volume_groups, LISTING, lambda site, d, each: group_view(d, each))
+
+
 def disk_view(d: Dialect, disk: VolumeDisk) -> Json:
     return d.typed(
         f"{NS}.VolumeDisk",
@@ -87,18 +85,6 @@ def disk_view(d: Dialect, disk: VolumeDisk) -> Json:
 
 def _group(site: Site, call: Call) -> VolumeGroup:
     return site.find(site.world.volume_groups, call.params["extId"])
-
-
-def list_groups(site: Site, call: Call) -> Answer:
-    d = envelope.dialect_of(call)
-    return envelope.listed(call, LISTING, tuple(site.world.volume_groups), lambda group: group_view(d, group))
-
-
-def get_group(site: Site, call: Call) -> Answer:
-    group = _group(site, call)
-    return envelope.single(
-        call, f"{NS}.GetVolumeGroupApiResponse", group_view(envelope.dialect_of(call), group), version=group
-    )
 
 
 def read_disk(site: Site, cluster: str, body: Body) -> VolumeDisk:
