@@ -52,29 +52,33 @@ def warn(found: Json, old: Json | None) -> list[str]:
 def _clusters(spec: Json, before: Json | None) -> Iterator[Cause]:
     name, selector = spec.get("clusterName"), spec.get("clusterSelector")
     if bool(name) == bool(selector):
-        yield _required("spec.clusterName", "set either clusterName or clusterSelector")
+        yield Cause.required("spec.clusterName", "set either clusterName or clusterSelector")
     if selector:
         try:
             empty = from_label_selector(selector).empty
         except SelectorError as error:
-            yield _invalid("spec.clusterSelector", error)
+            yield Cause.invalid("spec.clusterSelector", error)
         else:
             if empty:
-                yield _required("spec.clusterSelector", "select Clusters by labels; an empty selector matches nothing")
+                yield Cause.required(
+                    "spec.clusterSelector", "select Clusters by labels; an empty selector matches nothing"
+                )
     if before is not None and (before.get("clusterName") or "") != (name or ""):
         message = f'"{name or ""}": it can\'t be changed; create another ClusterAddon instead'
-        yield _invalid("spec.clusterName", message)
+        yield Cause.invalid("spec.clusterName", message)
 
 
 def _content(spec: Json) -> Iterator[Cause]:
     given = [each for each in _WHAT if spec.get(each)]
     if len(given) != 1:
         said = f"; it has {' and '.join(given)}" if given else ""
-        yield _required("spec.addon", f"set exactly one of addon, chart and manifests{said}")
+        yield Cause.required("spec.addon", f"set exactly one of addon, chart and manifests{said}")
     if spec.get("manifests"):
         for each in ("values", "valuesFrom", "valuesTemplate", "parameters", "releaseName"):
             if spec.get(each):
-                yield _forbidden(f"spec.{each}", "manifests have no values; use template: true in the manifest instead")
+                yield Cause.forbidden(
+                    f"spec.{each}", "manifests have no values; use template: true in the manifest instead"
+                )
     chart = spec.get("chart") or {}
     if chart:
         yield from _chart(chart, spec)
@@ -84,23 +88,23 @@ def _chart(chart: Json, spec: Json) -> Iterator[Cause]:
     given = [each for each in _PLACES if chart.get(each)]
     if len(given) != 1:
         said = f"; it has {' and '.join(given)}" if given else ""
-        yield _required("spec.chart", f"set exactly one of repository, configMapRef and secretRef{said}")
+        yield Cause.required("spec.chart", f"set exactly one of repository, configMapRef and secretRef{said}")
     elif given[0] == "repository":
         if not chart.get("name") and not str(chart.get("repository", "")).startswith("oci://"):
-            yield _required("spec.chart.name", "name the chart of the repository")
+            yield Cause.required("spec.chart.name", "name the chart of the repository")
         if str(chart.get("repository", "")).startswith("http://") and not chart.get("insecureHTTP"):
-            yield _invalid(
+            yield Cause.invalid(
                 "spec.chart.repository",
                 "http:// sends everything in clear text: use https://, or set insecureHTTP: true",
             )
         if not spec.get("version"):
-            yield _required("spec.version", "a chart that is not in the catalogue needs a version")
+            yield Cause.required("spec.version", "a chart that is not in the catalogue needs a version")
 
 
 def _dependencies(spec: Json, name: str) -> Iterator[Cause]:
     for i, each in enumerate(spec.get("dependsOn") or ()):
         if each.get("name") == name:
-            yield _invalid(f"spec.dependsOn[{i}].name", f'"{name}": an add-on can\'t depend on itself')
+            yield Cause.invalid(f"spec.dependsOn[{i}].name", f'"{name}": an add-on can\'t depend on itself')
 
 
 def _sources(spec: Json) -> Iterator[Cause]:
@@ -108,18 +112,18 @@ def _sources(spec: Json) -> Iterator[Cause]:
     for i, each in enumerate(spec.get("manifests") or ()):
         field = f"spec.manifests[{i}]"
         if sum(bool(each.get(one)) for one in ("configMapRef", "secretRef", "inline")) != 1:
-            yield _required(field, "set exactly one of configMapRef, secretRef and inline")
+            yield Cause.required(field, "set exactly one of configMapRef, secretRef and inline")
         elif each.get("inline") and not each.get("template"):
             try:
                 written += parse_objects({field: str(each["inline"]).encode()})
             except ManifestError as error:
-                yield _invalid(f"{field}.inline", error)
+                yield Cause.invalid(f"{field}.inline", error)
     twice = find_twice(written, spec.get("namespace") or "default")
     if twice is not None:
-        yield _invalid("spec.manifests", f"{described(twice)} is there twice: remove one of them")
+        yield Cause.invalid("spec.manifests", f"{described(twice)} is there twice: remove one of them")
     for i, each in enumerate(spec.get("valuesFrom") or ()):
         if sum(bool(each.get(one)) for one in ("configMapRef", "secretRef")) != 1:
-            yield _required(f"spec.valuesFrom[{i}]", "set exactly one of configMapRef and secretRef")
+            yield Cause.required(f"spec.valuesFrom[{i}]", "set exactly one of configMapRef and secretRef")
 
 
 def _templates(spec: Json) -> Iterator[Cause]:
@@ -131,7 +135,7 @@ def _templates(spec: Json) -> Iterator[Cause]:
         try:
             compiled(text)
         except TemplateError as error:
-            yield _invalid(field, error)
+            yield Cause.invalid(field, error)
 
 
 def _entry(spec: Json) -> Iterator[Cause]:
@@ -140,24 +144,12 @@ def _entry(spec: Json) -> Iterator[Cause]:
         return
     entry = catalogue().get(name)
     if entry is None:
-        yield _invalid("spec.addon", f'"{name}": {unknown_addon(name)}')
+        yield Cause.invalid("spec.addon", f'"{name}": {unknown_addon(name)}')
         return
     for field, wrong, what in parameter_errors(entry, spec.get("parameters") or {}):
         where = f"spec.parameters.{field}"
-        yield _required(where, wrong) if what == "Required" else _invalid(where, wrong)
+        yield Cause.required(where, wrong) if what == "Required" else Cause.invalid(where, wrong)
     try:
         chosen_version(str(spec.get("version") or ""), entry, "")
     except VersionError as error:
-        yield _invalid("spec.version", error)
-
-
-def _required(field: str, why: str) -> Cause:
-    return Cause("FieldValueRequired", f"Required value: {why}", field)
-
-
-def _invalid(field: str, why: object) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {why}", field)
-
-
-def _forbidden(field: str, why: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", field)
+        yield Cause.invalid("spec.version", error)

@@ -51,7 +51,7 @@ def check_immutable(target: Target, meta: Json, old: Json) -> None:
     for field in ("uid", "deletionTimestamp"):
         given = meta.get(field)
         if given and given != old.get(field):
-            cause = Cause("FieldValueInvalid", f'Invalid value: "{given}": field is immutable', f"metadata.{field}")
+            cause = Cause.invalid(f"metadata.{field}", f'"{given}": field is immutable')
             raise target.invalid([cause])
 
 
@@ -115,7 +115,7 @@ def _check_name(meta: Json, served: ServedKind) -> Iterator[Cause]:
         yield _bad("metadata.generateName", stem, wrong)
     name = meta.get("name", "")
     if not name:
-        yield Cause("FieldValueRequired", "Required value: name or generateName is required", "metadata.name")
+        yield Cause.required("metadata.name", "name or generateName is required")
     elif wrong := served.naming(name):
         yield _bad("metadata.name", name, wrong)
     namespace = meta.get("namespace", "")
@@ -130,7 +130,7 @@ def _completed(stem: str) -> str:
 
 
 def _bad(field: str, value: Any, wrong: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {_quoted(value)}: {wrong}", field)
+    return Cause.invalid(field, f"{_quoted(value)}: {wrong}")
 
 
 def _quoted(value: Any) -> str:
@@ -181,7 +181,7 @@ def _check_owners(value: Any) -> list[Cause]:
     for i, owner in enumerate(value):
         where = f"metadata.ownerReferences[{i}]"
         causes += [
-            Cause("FieldValueRequired", "Required value: must not be empty", f"{where}.{field}")
+            Cause.required(f"{where}.{field}", "must not be empty")
             for field in ("apiVersion", "kind", "name", "uid")
             if not owner.get(field)
         ]
@@ -211,7 +211,7 @@ def _check_finalizers(value: Any) -> list[Cause]:
     causes = [_bad("metadata.finalizers", each, wrong) for each in value for wrong in label_key(each)]
     if {"orphan", "foregroundDeletion"} <= set(value):
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        causes.append(Cause("FieldValueInvalid", f"Invalid value: {_quoted(value)}: {text}", "metadata.finalizers"))
+        causes.append(Cause.invalid("metadata.finalizers", f"{_quoted(value)}: {text}"))
     return causes
 
 

@@ -36,6 +36,20 @@ class Cause:
     message: str
     field: str = ""
 
+    # The three that validation gives most, worded as Kubernetes does.
+
+    @classmethod
+    def invalid(cls, field: str, why: object) -> Cause:
+        return cls("FieldValueInvalid", f"Invalid value: {why}", field)
+
+    @classmethod
+    def forbidden(cls, field: str, why: object) -> Cause:
+        return cls("FieldValueForbidden", f"Forbidden: {why}", field)
+
+    @classmethod
+    def required(cls, field: str, why: object) -> Cause:
+        return cls("FieldValueRequired", f"Required value: {why}", field)
+
     def as_dict(self) -> dict[str, str]:
         raw = {"reason": self.reason, "message": self.message, "field": self.field}
         return {name: text for name, text in raw.items() if text}

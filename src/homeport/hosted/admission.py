@@ -50,10 +50,6 @@ def register(hooks: Hooks, flavour: Flavour) -> None:
     hooks.add(flavour.template, validate=validate_template, warn=warn_template)
 
 
-def _invalid(path: str, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {text}", path)
-
-
 # -- TenantControlPlane ------------------------------------------------------------------------------------------------
 
 
@@ -82,18 +78,18 @@ def _name_causes(name: str) -> Iterator[Cause]:
     """The Service has the same name."""
     if name and (not _LABEL.fullmatch(name) or len(name) > 63):
         text = f'"{name}": must be a DNS label: lower case letters, digits and -, a letter first, at most 63 characters'
-        yield _invalid("metadata.name", text)
+        yield Cause.invalid("metadata.name", text)
 
 
 def _version_causes(given: Json, before: Any, path: str) -> Iterator[Cause]:
     version = str(given.get("version") or "")
     if not versions.is_valid(version):
-        yield _invalid(path, f'"{version}": not a valid version: expected for example v1.33.1')
+        yield Cause.invalid(path, f'"{version}": not a valid version: expected for example v1.33.1')
         return
     if versions.parse(version).minor < 29:
-        yield _invalid(path, f'"{version}": the oldest version that is supported is v1.29.0')
+        yield Cause.invalid(path, f'"{version}": the oldest version that is supported is v1.29.0')
     if before and versions.is_valid(str(before)) and (why := refuse_version(str(before), version)):
-        yield Cause("FieldValueForbidden", f"Forbidden: {why}", path)
+        yield Cause.forbidden(path, why)
 
 
 def _plugin_causes(plugins: Any, given: Json, path: str) -> Iterator[Cause]:
@@ -105,18 +101,18 @@ def _plugin_causes(plugins: Any, given: Json, path: str) -> Iterator[Cause]:
         last = _PLUGINS_UNTIL.get(str(each))
         if last is not None and minor > last:
             text = f'"{each}": Kubernetes has no such admission plugin since v1.{last + 1}: remove it'
-            yield _invalid(f"{path}.admissionControllers[{number}]", text)
+            yield Cause.invalid(f"{path}.admissionControllers[{number}]", text)
 
 
 def _network_causes(network: Json, path: str) -> Iterator[Cause]:
     for field in ("serviceCidr", "podCidr"):
         for each in str(network.get(field) or "").split(","):
             if each and not _is_network(each):
-                yield _invalid(f"{path}.{field}", f'"{each}": expected a network such as 10.96.0.0/16')
+                yield Cause.invalid(f"{path}.{field}", f'"{each}": expected a network such as 10.96.0.0/16')
     yield from _list_causes(network, path)
     port = network.get("port")
     if port is not None and not 0 < int(port) < 65536:
-        yield _invalid(f"{path}.port", f"{port}: must be from 1 to 65535")
+        yield Cause.invalid(f"{path}.port", f"{port}: must be from 1 to 65535")
 
 
 def _list_causes(network: Json, path: str) -> Iterator[Cause]:
@@ -124,15 +120,15 @@ def _list_causes(network: Json, path: str) -> Iterator[Cause]:
     for number, each in enumerate(network.get("dnsServiceIPs") or ()):
         at = f"{path}.dnsServiceIPs[{number}]"
         if not is_address(str(each)):
-            yield _invalid(at, f'"{each}": not a valid IP address')
+            yield Cause.invalid(at, f'"{each}": not a valid IP address')
         elif services and not any(_inside(each, one) for one in services):
-            yield _invalid(at, f'"{each}": must be inside {path}.serviceCidr ({", ".join(services)})')
+            yield Cause.invalid(at, f'"{each}": must be inside {path}.serviceCidr ({", ".join(services)})')
     for number, each in enumerate(network.get("certSANs") or ()):
         if not is_host(str(each).removeprefix("*.")):
-            yield _invalid(f"{path}.certSANs[{number}]", f'"{each}": not a valid host name or IP address')
+            yield Cause.invalid(f"{path}.certSANs[{number}]", f'"{each}": not a valid host name or IP address')
     for number, each in enumerate(network.get("loadBalancerSourceRanges") or ()):
         if not _is_network(str(each)):
-            yield _invalid(
+            yield Cause.invalid(
                 f"{path}.loadBalancerSourceRanges[{number}]", f'"{each}": expected a network such as 10.0.0.0/8'
             )
 
@@ -143,14 +139,14 @@ def _port_causes(spec: Json) -> Iterator[Cause]:
     served = {(spec.get("networkProfile") or {}).get("port") or 6443: names.API_PORT_NAME}
     for port in served:
         if port in taken:
-            yield _invalid("spec.networkProfile.port", f"{port}: {taken[port]} listens there in the same Pod")
+            yield Cause.invalid("spec.networkProfile.port", f"{port}: {taken[port]} listens there in the same Pod")
     tunnel = (spec.get("addons") or {}).get("konnectivity")
     if isinstance(tunnel, dict):
         taken |= {8133: names.KONNECTIVITY_SERVER, 8134: names.KONNECTIVITY_SERVER, **served}
         agents = (tunnel.get("server") or {}).get("port") or 8132
         if agents in taken:
             at = "spec.addons.konnectivity.server.port"
-            yield _invalid(at, f"{agents}: {taken[agents]} listens there in the same Pod")
+            yield Cause.invalid(at, f"{agents}: {taken[agents]} listens there in the same Pod")
         served[agents] = names.KONNECTIVITY_PORT_NAME
     yield from _additional_causes(spec, served)
 
@@ -169,7 +165,7 @@ def _override_causes(overrides: list[Json]) -> Iterator[Cause]:
     for number, each in enumerate(overrides):
         resource, at = str(each.get("resource") or ""), f"spec.dataStoreOverrides[{number}]"
         if resource.count("/") != 1 or not resource.rpartition("/")[2]:
-            yield _invalid(f"{at}.resource", f'"{resource}": expected GROUP/RESOURCE, for example /events')
+            yield Cause.invalid(f"{at}.resource", f'"{resource}": expected GROUP/RESOURCE, for example /events')
         elif resource in seen:
             yield Cause("FieldValueDuplicate", f'Duplicate value: "{resource}"', f"{at}.resource")
         if not each.get("dataStore"):
@@ -182,9 +178,9 @@ def _schema_causes(spec: Json) -> Iterator[Cause]:
         value = str(spec.get(field) or "")
         if value and not is_name(value):
             text = f'"{value}": letters, digits, _, - and . alone, at most 63'
-            yield _invalid(f"spec.{field}", text)
+            yield Cause.invalid(f"spec.{field}", text)
         elif value in RESERVED:
-            yield _invalid(f"spec.{field}", f'"{value}": reserved: choose another name')
+            yield Cause.invalid(f"spec.{field}", f'"{value}": reserved: choose another name')
 
 
 def _fixed_causes(spec: Json, old: Json) -> Iterator[Cause]:
@@ -245,7 +241,7 @@ def _parent_causes(parents: list[Json], path: str) -> Iterator[Cause]:
     for number, each in enumerate(parents):
         for field in ("port", "sectionName"):
             if each.get(field) is not None:
-                yield Cause("FieldValueForbidden", "Forbidden: set by the controller", f"{path}[{number}].{field}")
+                yield Cause.forbidden(f"{path}[{number}].{field}", "set by the controller")
 
 
 def _bootstrap_causes(given: Any, path: str) -> Iterator[Cause]:
@@ -255,7 +251,7 @@ def _bootstrap_causes(given: Any, path: str) -> Iterator[Cause]:
         yield Cause("FieldValueNotSupported", 'Unsupported value: supported values: "talos"', f"{path}.provider")
     for number, each in enumerate(given.get("allowedSubnets") or ()):
         if not _is_network(str(each)):
-            yield _invalid(f"{path}.allowedSubnets[{number}]", f'"{each}": expected a network such as 10.0.0.0/8')
+            yield Cause.invalid(f"{path}.allowedSubnets[{number}]", f'"{each}": expected a network such as 10.0.0.0/8')
 
 
 # -- DataStore ---------------------------------------------------------------------------------------------------------
@@ -270,7 +266,7 @@ def validate_datastore(obj: Json, old: Json | None) -> list[Cause]:
         try:
             split_endpoint(str(each))
         except ValueError as error:
-            causes.append(_invalid(f"spec.endpoints[{number}]", str(error)))
+            causes.append(Cause.invalid(f"spec.endpoints[{number}]", str(error)))
     return causes
 
 
@@ -296,7 +292,7 @@ def validate_control_plane(obj: Json, old: Json | None) -> list[Cause]:
     causes += _fields_causes(spec, "spec")
     schema = before.get("dataStoreSchema")
     if schema and spec.get("dataStoreSchema") != schema:
-        causes.append(Cause("FieldValueForbidden", "Forbidden: immutable", "spec.dataStoreSchema"))
+        causes.append(Cause.forbidden("spec.dataStoreSchema", "immutable"))
     return causes
 
 

@@ -46,7 +46,7 @@ def validate_pool(obj: Json, old: Json | None) -> list[Cause]:
     spec = obj.get("spec") or {}
     causes = [*_list_causes(spec, "addresses"), *_list_causes(spec, "excludedAddresses")]
     if not spec.get("addresses"):
-        causes.append(Cause("FieldValueRequired", "Required value: set at least one address", "spec.addresses"))
+        causes.append(Cause.required("spec.addresses", "set at least one address"))
     if causes:
         return causes
     typed = msgspec.convert(spec, PoolSpec, strict=False)
@@ -59,7 +59,7 @@ def _list_causes(spec: Json, field: str) -> Iterator[Cause]:
         try:
             parse_span(str(text))
         except ValueError as error:
-            yield _invalid(f"spec.{field}[{number}]", str(error))
+            yield Cause.invalid(f"spec.{field}[{number}]", str(error))
 
 
 def _family_causes(spec: PoolSpec) -> Iterator[Cause]:
@@ -73,7 +73,7 @@ def _family_causes(spec: PoolSpec) -> Iterator[Cause]:
                     f"{text!r} is IPv{other}, but the first address of the pool is IPv{version}: create a pool "
                     "for each family"
                 )
-                yield _invalid(f"spec.{field}[{number}]", message)
+                yield Cause.invalid(f"spec.{field}[{number}]", message)
 
 
 def _gateway_causes(spec: PoolSpec) -> Iterator[Cause]:
@@ -82,21 +82,21 @@ def _gateway_causes(spec: PoolSpec) -> Iterator[Cause]:
     gateway = _address(spec.gateway)
     version = parse_span(spec.addresses[0])[0].version
     if gateway is None:
-        yield _invalid("spec.gateway", f"{spec.gateway!r} is not a valid IP address")
+        yield Cause.invalid("spec.gateway", f"{spec.gateway!r} is not a valid IP address")
     elif gateway.version != version:
-        yield _invalid("spec.gateway", f"{gateway} is IPv{gateway.version}, but the addresses are IPv{version}")
+        yield Cause.invalid("spec.gateway", f"{gateway} is IPv{gateway.version}, but the addresses are IPv{version}")
 
 
 def _network_causes(spec: PoolSpec) -> Iterator[Cause]:
     try:
         network = network_of(spec)
     except ValueError as error:
-        yield _invalid("spec.prefix", str(error))
+        yield Cause.invalid("spec.prefix", str(error))
         return
     for number, text in enumerate(spec.addresses):
         if not network.covers(AddressSet.parse([text])):
             message = f"{text!r} is outside the network {network} of the first address with prefix {spec.prefix}"
-            yield _invalid(f"spec.addresses[{number}]", message)
+            yield Cause.invalid(f"spec.addresses[{number}]", message)
 
 
 class Use:
@@ -208,13 +208,13 @@ def validate_address(obj: Json, old: Json | None) -> list[Cause]:
     causes = []
     address = _address(str(spec.get("address") or ""))
     if address is None:
-        causes.append(_invalid("spec.address", f"{spec.get('address')!r} is not a valid IP address"))
+        causes.append(Cause.invalid("spec.address", f"{spec.get('address')!r} is not a valid IP address"))
     prefix = spec.get("prefix")
     if address is not None and address.version == 4 and isinstance(prefix, int) and prefix > 32:
-        causes.append(_invalid("spec.prefix", f"{prefix} is too long for an IPv4 address: the maximum is 32"))
+        causes.append(Cause.invalid("spec.prefix", f"{prefix} is too long for an IPv4 address: the maximum is 32"))
     gateway = str(spec.get("gateway") or "")
     if gateway and _address(gateway) is None:
-        causes.append(_invalid("spec.gateway", f"{gateway!r} is not a valid IP address"))
+        causes.append(Cause.invalid("spec.gateway", f"{gateway!r} is not a valid IP address"))
     return causes
 
 
@@ -238,7 +238,7 @@ class Claimed:
         ):
             return []
         message = f"IPAddressClaim {name} requests an address of {wanted.kind} {wanted.name}"
-        return [_invalid("spec.poolRef", f"{given.get('kind')} {given.get('name')}: {message}")]
+        return [Cause.invalid("spec.poolRef", f"{given.get('kind')} {given.get('name')}: {message}")]
 
 
 def validate_claim(obj: Json, old: Json | None) -> list[Cause]:
@@ -250,7 +250,7 @@ def validate_claim(obj: Json, old: Json | None) -> list[Cause]:
 def _unchanged(spec: Json, old: Json, advice: str) -> list[Cause]:
     if (old.get("spec") or {}) == spec:
         return []
-    return [Cause("FieldValueForbidden", f"Forbidden: {advice}", "spec")]
+    return [Cause.forbidden("spec", advice)]
 
 
 def _address(text: str) -> Address | None:
@@ -258,7 +258,3 @@ def _address(text: str) -> Address | None:
         return ip_address(text)
     except ValueError:
         return None
-
-
-def _invalid(path: str, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {text}", path)

@@ -86,7 +86,7 @@ class Reviews:
         asked = (spec.get("resourceAttributes") or {}).get("namespace") or ""
         if spec.get("resourceAttributes") is not None and asked != call.namespace:
             field = "spec.resourceAttributes.namespace"
-            causes.append(Cause("FieldValueInvalid", f'Invalid value: "{asked}": must match metadata.namespace', field))
+            causes.append(Cause.invalid(field, f'"{asked}": must match metadata.namespace'))
         if spec.get("nonResourceAttributes") is not None:
             shown = _shown_path(spec["nonResourceAttributes"])
             message = f"Invalid value: {shown}: disallowed on this kind of request"
@@ -174,7 +174,7 @@ def _access_causes(spec: Json, *, other: bool) -> list[Cause]:
     path = spec.get("nonResourceAttributes")
     if (path is None) == (spec.get("resourceAttributes") is None):
         shown = "null" if path is None else _shown_path(path)
-        causes.append(Cause("FieldValueInvalid", f"Invalid value: {shown}: {_ONE_OF}", "spec"))
+        causes.append(Cause.invalid("spec", f"{shown}: {_ONE_OF}"))
     if other and not spec.get("user") and not spec.get("groups"):
         message = 'Invalid value: "": at least one of user or group must be specified'
         causes.append(Cause("FieldValueInvalid", message, "spec.user"))

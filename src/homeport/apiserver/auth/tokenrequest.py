@@ -144,7 +144,7 @@ def _seconds(value: object) -> int:
     elif value > MAX_SECONDS:
         why = "may not specify a duration larger than 2^32 seconds"
     if why:
-        cause = Cause("FieldValueInvalid", f"Invalid value: {value}: {why}", "spec.expirationSeconds")
+        cause = Cause.invalid("spec.expirationSeconds", f"{value}: {why}")
         raise invalid("authentication.k8s.io", "TokenRequest", "", [cause])
     return value
 

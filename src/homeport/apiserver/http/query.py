@@ -193,10 +193,8 @@ def delete_options(query: Query, body: Mapping[str, Any] | None) -> tuple[Delete
         causes.append(_unsupported("propagationPolicy", _quoted(policy), (*_PROPAGATIONS, "nil")))
     if policy and raw["orphanDependents"] is not None:
         causes.append(
-            Cause(
-                "FieldValueInvalid",
-                f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set',
-                "propagationPolicy",
+            Cause.invalid(
+                "propagationPolicy", f'"{policy}": orphanDependents and deletionPropagation cannot be both set'
             )
         )
     if causes:

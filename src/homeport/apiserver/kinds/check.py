@@ -39,7 +39,7 @@ def shown(value: object) -> str:
 
 
 def required(field: str, detail: str = "") -> Cause:
-    return Cause("FieldValueRequired", f"Required value: {detail}" if detail else "Required value", field)
+    return Cause.required(field, detail) if detail else Cause("FieldValueRequired", "Required value", field)
 
 
 def invalid(field: str, value: object, detail: str) -> Cause:
@@ -48,7 +48,7 @@ def invalid(field: str, value: object, detail: str) -> Cause:
 
 
 def forbidden(field: str, detail: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {detail}", field)
+    return Cause.forbidden(field, detail)
 
 
 def duplicate(field: str, value: object) -> Cause:

@@ -33,7 +33,7 @@ class Applier:
         if not isinstance(applied, dict):
             raise BadRequest("an applied configuration must be one object")
         if not ctx.field_manager:
-            cause = Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")
+            cause = Cause.required("fieldManager", "is required for apply patch")
             raise invalid("meta.k8s.io", "PatchOptions", "", [cause])
         meta = _check(target, applied)
         for _ in range(ATTEMPTS):

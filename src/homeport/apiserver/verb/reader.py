@@ -98,7 +98,7 @@ class Reader:
                 f"({resource.api_version})"
             )
         if kind != resource.kind:
-            target.fault(Cause("FieldValueInvalid", f'Invalid value: "{kind}": must be {resource.kind}', "kind"))
+            target.fault(Cause.invalid("kind", f'"{kind}": must be {resource.kind}'))
             target.called = str(kind)
 
     def _other_type(self, target: Target, kind: str, api_version: str) -> str:
@@ -113,7 +113,7 @@ class Reader:
     def _check_patched_type(self, target: Target, body: Json) -> None:
         wanted, given = target.version.resource.api_version, body.get("apiVersion")
         if target.served.custom and given and given != wanted:
-            cause = Cause("FieldValueInvalid", f'Invalid value: "{given}": must be {wanted}', "apiVersion")
+            cause = Cause.invalid("apiVersion", f'"{given}": must be {wanted}')
             raise invalid("", target.served.kind, target.name, [cause])
 
     # -- the fields --------------------------------------------------------------------------------------------
@@ -156,5 +156,5 @@ def _handled(target: Target) -> str:
 def patch_fault(error: BadRequest) -> Invalid:
     """What makes a body a bad request makes a patch an invalid one. The object is not shown: it may hold secrets."""
     why = error.message.partition(" cannot be handled as a ")[2].partition(": ")[2] or error.message
-    cause = Cause("FieldValueInvalid", f'Invalid value: "{{...}}": {why}', "patch")
+    cause = Cause.invalid("patch", f'"{{...}}": {why}')
     return Invalid(f' "" is invalid: patch: {cause.message}', causes=[cause])

@@ -51,9 +51,7 @@ def scale_of(obj: Json, scale: Scale, served: ServedKind) -> Json:
 def write_replicas(obj: Json, path: str, replicas: int, *, checked: bool = False) -> None:
     """Writes the count into the object. `checked`: here, as no schema of the kind's own says what it takes."""
     if replicas < 0 and checked:
-        cause = Cause(
-            "FieldValueInvalid", f"Invalid value: {replicas}: must be greater than or equal to 0", "spec.replicas"
-        )
+        cause = Cause.invalid("spec.replicas", f"{replicas}: must be greater than or equal to 0")
         raise invalid("autoscaling", KIND, obj["metadata"].get("name", ""), [cause])
     write_path(obj, path, replicas)
 

@@ -179,4 +179,4 @@ def _check(options: WatchOptions) -> None:
 
 
 def _forbidden(why: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", "resourceVersionMatch")
+    return Cause.forbidden("resourceVersionMatch", why)

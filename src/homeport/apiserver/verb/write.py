@@ -141,11 +141,7 @@ class Writer:
         if wanted and wanted != "0" and wanted != str(record.revision):
             raise target.conflict(MODIFIED)
         if (target.served.custom or target.served.needs_version) and (not wanted or wanted == "0"):
-            cause = Cause(
-                "FieldValueInvalid",
-                "Invalid value: 0: must be specified for an update",
-                "metadata.resourceVersion",
-            )
+            cause = Cause.invalid("metadata.resourceVersion", "0: must be specified for an update")
             raise invalid(target.served.group, target.served.plural, target.name, [cause])
         uid = meta.get("uid")
         if uid:

@@ -94,4 +94,4 @@ def _source(source: Json | None, path: str) -> Iterator[Cause]:
 
 
 def invalid(field: str, message: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {message}", field)
+    return Cause.invalid(field, message)

@@ -52,25 +52,17 @@ def validate(cluster: Json, old: Json | None) -> list[Cause]:
 
 def _name(text: str) -> Iterator[Cause]:
     for wrong in label_value(text):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{text}": the name is used as a label value of all its objects: {wrong}',
-            "metadata.name",
-        )
+        yield Cause.invalid("metadata.name", f'"{text}": the name is used as a label value of all its objects: {wrong}')
 
 
 def _references(cluster: Json, spec: Json, was: Json) -> Iterator[Cause]:
     """A Cluster that something outside of Cluster API makes has none of them, and says so."""
     external = name.MANAGED_BY in annotations_of(cluster)
     if not external and not any(spec.get(part) for part in (*_REFERENCES, "topology")):
-        yield Cause(
-            "FieldValueForbidden",
-            "Forbidden: set at least one of infrastructureRef, controlPlaneRef and topology",
-            "spec",
-        )
+        yield Cause.forbidden("spec", "set at least one of infrastructureRef, controlPlaneRef and topology")
     for part in _REFERENCES:
         if was.get(part) and not spec.get(part):
-            yield Cause("FieldValueForbidden", "Forbidden: can't be removed once it is set", f"spec.{part}")
+            yield Cause.forbidden(f"spec.{part}", "can't be removed once it is set")
 
 
 def _blocks(network: Json) -> Iterator[Cause]:
@@ -82,10 +74,9 @@ def _blocks(network: Json) -> Iterator[Cause]:
             except ValueError:
                 good = False
             if not good:
-                yield Cause(
-                    "FieldValueInvalid",
-                    f'Invalid value: "{block}": must be a network, for example 192.168.0.0/16 or fd00::/108',
+                yield Cause.invalid(
                     f"spec.clusterNetwork.{part}.cidrBlocks[{i}]",
+                    f'"{block}": must be a network, for example 192.168.0.0/16 or fd00::/108',
                 )
 
 
@@ -98,9 +89,7 @@ def _overlaps(spec: Json, was: Json) -> Iterator[Cause]:
     for i, (field, network) in enumerate(found):
         for other, second in found[:i]:
             if network.version == second.version and network.overlaps(second):
-                yield Cause(
-                    "FieldValueInvalid", f'Invalid value: "{network}": overlaps with {second} of {other}', field
-                )
+                yield Cause.invalid(field, f'"{network}": overlaps with {second} of {other}')
     host = _address((spec.get("controlPlaneEndpoint") or {}).get("host"))
     for field, network in found if host is not None else ():
         if host in network:

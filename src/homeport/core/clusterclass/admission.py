@@ -72,7 +72,7 @@ def validate(obj: Json, old: Json | None) -> list[Cause]:
 def _templates(obj: Json) -> Iterator[Cause]:
     for ref in templates(obj):
         if not ref.name:
-            yield Cause("FieldValueRequired", "Required value: set the name of the template", f"{ref.path}.name")
+            yield Cause.required(f"{ref.path}.name", "set the name of the template")
         if not ref.kind.removesuffix(TEMPLATE_SUFFIX) or not ref.kind.endswith(TEMPLATE_SUFFIX):
             why = f"must be the kind of a template: its name ends with {TEMPLATE_SUFFIX}"
             yield _invalid(f"{ref.path}.kind", ref.kind, why)
@@ -114,7 +114,7 @@ def _naming(spec: Json) -> Iterator[Cause]:
         template = (holder.get("naming") or {}).get("template")
         wrong = naming.check(template, fields, random_needed=False) if template else ""
         if wrong:
-            yield Cause("FieldValueInvalid", f"Invalid value: {wrong}", f"{path}.naming.template")
+            yield Cause.invalid(f"{path}.naming.template", wrong)
 
 
 def _patches(obj: Json) -> Iterator[Cause]:
@@ -123,7 +123,7 @@ def _patches(obj: Json) -> Iterator[Cause]:
     except msgspec.ValidationError:
         return  # the schema says it better
     for path, why in check_patches(typed):
-        yield Cause("FieldValueInvalid", f"Invalid value: {why}", path)
+        yield Cause.invalid(path, why)
 
 
 def _versions(listed: list[str]) -> Iterator[Cause]:
@@ -148,13 +148,11 @@ def _follows(before: Version, version: Version) -> bool:
 
 def _extensions(spec: Json) -> Iterator[Cause]:
     if ((spec.get("upgrade") or {}).get("external") or {}).get("generateUpgradePlanExtension"):
-        yield Cause(
-            "FieldValueForbidden",
-            "Forbidden: runtime extensions are not supported: list the versions of the upgrade path in "
-            "spec.kubernetesVersions",
+        yield Cause.forbidden(
             "spec.upgrade.external.generateUpgradePlanExtension",
+            "runtime extensions are not supported: list the versions of the upgrade path in spec.kubernetesVersions",
         )
 
 
 def _invalid(path: str, value: str, why: str) -> Cause:
-    return Cause("FieldValueInvalid", f'Invalid value: "{value}": {why}', path)
+    return Cause.invalid(path, f'"{value}": {why}')

@@ -30,10 +30,8 @@ def topology_of(cluster: Json) -> Json:
 
 def deletion_causes(clusters: Sequence[Json]) -> Iterator[Cause]:
     if clusters:
-        yield Cause(
-            "FieldValueForbidden",
-            f"Forbidden: it is used by {listed(clusters)}: first delete them, or switch them to another class",
-            "metadata.name",
+        yield Cause.forbidden(
+            "metadata.name", f"it is used by {listed(clusters)}: first delete them, or switch them to another class"
         )
 
 
@@ -157,4 +155,4 @@ def _path(part: str) -> str:
 
 
 def _forbidden(why: str, path: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", path)
+    return Cause.forbidden(path, why)

@@ -45,14 +45,10 @@ def _selector(spec: Json) -> Iterator[Cause]:
     try:
         selector = from_label_selector(spec.get("clusterSelector") or {})
     except SelectorError as error:
-        yield Cause("FieldValueInvalid", f"Invalid value: {error}", "spec.clusterSelector")
+        yield Cause.invalid("spec.clusterSelector", error)
         return
     if selector.empty:
-        yield Cause(
-            "FieldValueRequired",
-            "Required value: select Clusters by labels; an empty selector matches nothing",
-            "spec.clusterSelector",
-        )
+        yield Cause.required("spec.clusterSelector", "select Clusters by labels; an empty selector matches nothing")
 
 
 def _unchanged(spec: Json, before: Json | None) -> Iterator[Cause]:
@@ -66,4 +62,4 @@ def _unchanged(spec: Json, before: Json | None) -> Iterator[Cause]:
 
 
 def _immutable(field: str, value: Any, why: str) -> Cause:
-    return Cause("FieldValueInvalid", f'Invalid value: "{value}": it can\'t be changed; {why}', field)
+    return Cause.invalid(field, f'"{value}": it can\'t be changed; {why}')

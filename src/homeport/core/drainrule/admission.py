@@ -24,11 +24,10 @@ def validate(rule: Json, old: Json | None) -> list[Cause]:
 
 def _order(drain: Json) -> Iterator[Cause]:
     if drain.get("order") is not None and drain.get("behavior") != "Drain":
-        yield Cause(
-            "FieldValueInvalid",
-            f"Invalid value: {drain['order']}: order is allowed with behavior Drain only: remove it, or use Drain "
-            f"instead of {drain.get('behavior')}",
+        yield Cause.invalid(
             "spec.drain.order",
+            f"{drain['order']}: order is allowed with behavior Drain only: remove it, or use Drain "
+            f"instead of {drain.get('behavior')}",
         )
 
 
@@ -39,4 +38,4 @@ def _selectors(spec: Json) -> Iterator[Cause]:
                 try:
                     from_label_selector(entry.get(name) or {})
                 except SelectorError as error:
-                    yield Cause("FieldValueInvalid", f"Invalid value: {error}", f"spec.{part}[{i}].{name}")
+                    yield Cause.invalid(f"spec.{part}[{i}].{name}", error)

@@ -57,13 +57,7 @@ def validate(machine: Json, old: Json | None) -> list[Cause]:
     if name.POOL_NAME_LABEL not in labels:  # those of a pool have its configuration
         causes += bootstrap_causes(spec, "spec")
     if old is not None and (old.get("spec") or {}).get("clusterName") != spec.get("clusterName"):
-        causes.append(
-            Cause(
-                "FieldValueForbidden",
-                "Forbidden: immutable: a Machine can't be moved to another Cluster",
-                "spec.clusterName",
-            )
-        )
+        causes.append(Cause.forbidden("spec.clusterName", "immutable: a Machine can't be moved to another Cluster"))
     causes += version_causes(spec, "spec")
     causes += taint_causes(spec, "spec", worker=name.CONTROL_PLANE_LABEL not in labels)
     return causes
@@ -72,16 +66,14 @@ def validate(machine: Json, old: Json | None) -> list[Cause]:
 def bootstrap_causes(spec: Json, path: str) -> Iterator[Cause]:
     bootstrap = spec.get("bootstrap") or {}
     if not bootstrap.get("configRef") and bootstrap.get("dataSecretName") is None:
-        yield Cause("FieldValueRequired", "Required value: set either dataSecretName or configRef", f"{path}.bootstrap")
+        yield Cause.required(f"{path}.bootstrap", "set either dataSecretName or configRef")
 
 
 def version_causes(spec: Json, path: str) -> Iterator[Cause]:
     version = spec.get("version")
     if version and not (str(version).startswith("v") and is_valid(str(version))):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{version}": must be a semantic version with a leading v, for example v1.30.2',
-            f"{path}.version",
+        yield Cause.invalid(
+            f"{path}.version", f'"{version}": must be a semantic version with a leading v, for example v1.30.2'
         )
 
 
@@ -90,7 +82,7 @@ def taint_causes(spec: Json, path: str, *, worker: bool) -> Iterator[Cause]:
         key = str(taint.get("key", ""))
         why = _taint_trouble(key, worker)
         if why:
-            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {why}', f"{path}.taints[{i}].key")
+            yield Cause.invalid(f"{path}.taints[{i}].key", f'"{key}": {why}')
 
 
 def _taint_trouble(key: str, worker: bool) -> str:

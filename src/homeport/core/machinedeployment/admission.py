@@ -48,18 +48,13 @@ def validate(deployment: Json, old: Json | None) -> list[Cause]:
 
 def _name(text: str) -> Iterator[Cause]:
     for wrong in label_value(text):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{text}": the name is used as a label value of its Machines: {wrong}',
-            "metadata.name",
-        )
+        yield Cause.invalid("metadata.name", f'"{text}": the name is used as a label value of its Machines: {wrong}')
 
 
 def _history(annotations: Json) -> Iterator[Cause]:
     text = annotations.get(HISTORY_LIMIT)
     if text is not None and not str(text).isdigit():
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{text}": must be the number of old MachineSets to keep for rollbacks, for example 3',
+        yield Cause.invalid(
             f"metadata.annotations[{HISTORY_LIMIT}]",
+            f'"{text}": must be the number of old MachineSets to keep for rollbacks, for example 3',
         )

@@ -56,33 +56,29 @@ def _selector(spec: Json) -> Iterator[Cause]:
     try:
         selector = from_label_selector(given)
     except SelectorError as error:
-        yield Cause("FieldValueInvalid", f"Invalid value: {error}", "spec.selector")
+        yield Cause.invalid("spec.selector", error)
         return
     if selector.empty:
-        yield Cause("FieldValueRequired", "Required value: select the Machines to check", "spec.selector")
+        yield Cause.required("spec.selector", "select the Machines to check")
     other = (given.get("matchLabels") or {}).get(name.CLUSTER_NAME_LABEL)
     if other is not None and other != spec.get("clusterName"):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{other}": Machines of another Cluster than spec.clusterName can\'t be checked',
-            "spec.selector",
+        yield Cause.invalid(
+            "spec.selector", f'"{other}": Machines of another Cluster than spec.clusterName can\'t be checked'
         )
 
 
 def _checks(checks: Json) -> Iterator[Cause]:
     seconds = checks.get("nodeStartupTimeoutSeconds")
     if isinstance(seconds, int) and 0 < seconds < _SHORTEST_SECONDS:
-        yield Cause(
-            "FieldValueInvalid",
-            f"Invalid value: {seconds}: must be at least {_SHORTEST_SECONDS}, or 0 for no limit",
+        yield Cause.invalid(
             "spec.checks.nodeStartupTimeoutSeconds",
+            f"{seconds}: must be at least {_SHORTEST_SECONDS}, or 0 for no limit",
         )
     for i, each in enumerate(checks.get("unhealthyMachineConditions") or ()):
         if each.get("type") in _OWN:
-            yield Cause(
-                "FieldValueInvalid",
-                f'Invalid value: "{each["type"]}": this condition depends on health checks and can\'t be used here',
+            yield Cause.invalid(
                 f"spec.checks.unhealthyMachineConditions[{i}].type",
+                f'"{each["type"]}": this condition depends on health checks and can\'t be used here',
             )
 
 
@@ -91,10 +87,10 @@ def _trigger(trigger: Json) -> Iterator[Cause]:
     limit = trigger.get("unhealthyLessThanOrEqualTo")
     wrong = share_trouble(limit) if limit is not None else ""
     if wrong:
-        yield Cause("FieldValueInvalid", f'Invalid value: "{limit}": {wrong}', f"{path}.unhealthyLessThanOrEqualTo")
+        yield Cause.invalid(f"{path}.unhealthyLessThanOrEqualTo", f'"{limit}": {wrong}')
     text = trigger.get("unhealthyInRange")
     if text:
         try:
             parse_range(text)
         except ValueError as error:
-            yield Cause("FieldValueInvalid", f"Invalid value: {error}", f"{path}.unhealthyInRange")
+            yield Cause.invalid(f"{path}.unhealthyInRange", error)

@@ -93,11 +93,10 @@ def common_causes(obj: Json, old: Json | None) -> Iterator[Cause]:
     yield from _sizes(obj)
     yield from cluster_causes(spec, old)
     if spec.get("clusterName") != machine.get("clusterName"):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{spec.get("clusterName")}": must be the same as spec.template.spec.clusterName, '
-            f'which is "{machine.get("clusterName")}"',
+        yield Cause.invalid(
             "spec.clusterName",
+            f'"{spec.get("clusterName")}": must be the same as spec.template.spec.clusterName, '
+            f'which is "{machine.get("clusterName")}"',
         )
     yield from version_causes(machine, "spec.template.spec")
     yield from taint_causes(machine, "spec.template.spec", worker=True)
@@ -107,34 +106,27 @@ def common_causes(obj: Json, old: Json | None) -> Iterator[Cause]:
 
 def cluster_causes(spec: Json, old: Json | None) -> Iterator[Cause]:
     if old is not None and (old.get("spec") or {}).get("clusterName") != spec.get("clusterName"):
-        yield Cause(
-            "FieldValueForbidden", "Forbidden: immutable: it can't be moved to another Cluster", "spec.clusterName"
-        )
+        yield Cause.forbidden("spec.clusterName", "immutable: it can't be moved to another Cluster")
 
 
 def _selector(spec: Json, template: Json) -> Iterator[Cause]:
     try:
         selector = from_label_selector(spec.get("selector") or {})
     except SelectorError as error:
-        yield Cause("FieldValueInvalid", f"Invalid value: {error}", "spec.selector")
+        yield Cause.invalid("spec.selector", error)
         return
     labels = (template.get("metadata") or {}).get("labels") or {}
     if not selector.matches(labels):
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: the labels must match spec.selector "{selector}"',
-            "spec.template.metadata.labels",
-        )
+        yield Cause.invalid("spec.template.metadata.labels", f'the labels must match spec.selector "{selector}"')
 
 
 def _skipped(obj: Json) -> Iterator[Cause]:
     text = (obj["metadata"].get("annotations") or {}).get(name.SKIP_PREFLIGHT_CHECKS, "")
     unknown = sorted(preflight.parse_skipped(text) - set(preflight.CHECKS))
     if unknown:
-        yield Cause(
-            "FieldValueInvalid",
-            f'Invalid value: "{", ".join(unknown)}": expected some of {", ".join(preflight.CHECKS)}',
+        yield Cause.invalid(
             f"metadata.annotations[{name.SKIP_PREFLIGHT_CHECKS}]",
+            f'"{", ".join(unknown)}": expected some of {", ".join(preflight.CHECKS)}',
         )
 
 
@@ -145,10 +137,9 @@ def _sizes(obj: Json) -> Iterator[Cause]:
         return  # an autoscaler needs both; of one alone nothing is made
     for key in keys:
         if not str(annotations[key]).isdigit():
-            yield Cause(
-                "FieldValueInvalid",
-                f'Invalid value: "{annotations[key]}": must be a number: it is used as the default of replicas',
+            yield Cause.invalid(
                 f"metadata.annotations[{key}]",
+                f'"{annotations[key]}": must be a number: it is used as the default of replicas',
             )
 
 
@@ -156,13 +147,13 @@ def _naming(spec: Json) -> Iterator[Cause]:
     template = (spec.get("machineNaming") or {}).get("template")
     wrong = naming.check(template, _NAME_FIELDS) if template else ""
     if wrong:
-        yield Cause("FieldValueInvalid", f"Invalid value: {wrong}", "spec.machineNaming.template")
+        yield Cause.invalid("spec.machineNaming.template", wrong)
 
 
 def _metadata(metadata: Json) -> Iterator[Cause]:
     for key, value in (metadata.get("labels") or {}).items():
         for wrong in (*label_key(key), *label_value(value)):
-            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', "spec.template.metadata.labels")
+            yield Cause.invalid("spec.template.metadata.labels", f'"{key}": {wrong}')
     for key in metadata.get("annotations") or {}:
         for wrong in label_key(key.lower()):
-            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', "spec.template.metadata.annotations")
+            yield Cause.invalid("spec.template.metadata.annotations", f'"{key}": {wrong}')

@@ -36,15 +36,11 @@ def share_causes(held: Mapping[str, Any], path: str, *fields: str) -> Iterator[C
     for field in fields:
         wrong = share_trouble(held[field]) if held.get(field) is not None else ""
         if wrong:
-            yield Cause("FieldValueInvalid", f'Invalid value: "{held[field]}": {wrong}', f"{path}.{field}")
+            yield Cause.invalid(f"{path}.{field}", f'"{held[field]}": {wrong}')
 
 
 def rolling_causes(limits: Mapping[str, Any], path: str) -> Iterator[Cause]:
     """What is wrong with the limits of a rolling update."""
     yield from share_causes(limits, path, "maxSurge", "maxUnavailable")
     if limits.get("maxSurge") == 0 and limits.get("maxUnavailable") == 0:
-        yield Cause(
-            "FieldValueInvalid",
-            "Invalid value: maxSurge and maxUnavailable can't both be 0: no Machine could be replaced",
-            path,
-        )
+        yield Cause.invalid(path, "maxSurge and maxUnavailable can't both be 0: no Machine could be replaced")

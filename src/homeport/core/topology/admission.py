@@ -179,7 +179,7 @@ def _class_troubles(cluster_class: Json) -> Iterator[str]:
 
 def _static(topology: Json) -> Iterator[Cause]:
     if not (topology.get("classRef") or {}).get("name"):
-        yield Cause("FieldValueRequired", "Required value: set the name of the ClusterClass", f"{_PATH}.classRef.name")
+        yield Cause.required(f"{_PATH}.classRef.name", "set the name of the ClusterClass")
     text = str(topology.get("version", ""))
     if not (text.startswith("v") and is_valid(text)):
         why = "must be a semantic version with a leading v, for example v1.30.2"
@@ -190,9 +190,7 @@ def _static(topology: Json) -> Iterator[Cause]:
         for path, each in _workers(topology, part):
             called = str(each.get("name") or "")
             if not called:
-                yield Cause(
-                    "FieldValueRequired", "Required value: its machines are identified by this name", f"{path}.name"
-                )
+                yield Cause.required(f"{path}.name", "its machines are identified by this name")
             if called in seen:
                 yield Cause("FieldValueDuplicate", f'Duplicate value: "{called}"', f"{path}.name")
             seen.add(called)
@@ -257,11 +255,11 @@ def _count(part: Json, known: Mapping[str, Any], path: str) -> Iterator[Cause]:
 
 
 def _invalid(path: str, value: str, why: str) -> Cause:
-    return Cause("FieldValueInvalid", f'Invalid value: "{value}": {why}', path)
+    return Cause.invalid(path, f'"{value}": {why}')
 
 
 def _forbidden(why: str, path: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {why}", path)
+    return Cause.forbidden(path, why)
 
 
 def _bare(message: str) -> str:

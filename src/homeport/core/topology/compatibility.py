@@ -41,11 +41,9 @@ def _template(old: Json | None, new: Json | None, path: str) -> Iterator[Cause]:
         ("kind", str(was.get("kind") or ""), str(now.get("kind") or "")),
     ):
         if before != after:
-            yield Cause(
-                "FieldValueForbidden",
-                f"Forbidden: can't change from {before or 'none'} to {after or 'none'}: existing Clusters can't "
-                "change it",
+            yield Cause.forbidden(
                 f"{path}.templateRef.{field}",
+                f"can't change from {before or 'none'} to {after or 'none'}: existing Clusters can't change it",
             )
 
 

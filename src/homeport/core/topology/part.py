@@ -44,19 +44,18 @@ def is_autoscaled(part: Mapping[str, Any]) -> bool:
 def _metadata(metadata: Json, path: str) -> Iterator[Cause]:
     for key, value in (metadata.get("labels") or {}).items():
         for wrong in (*label_key(key), *label_value(value)):
-            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', f"{path}.labels")
+            yield Cause.invalid(f"{path}.labels", f'"{key}": {wrong}')
     for key in metadata.get("annotations") or {}:
         for wrong in label_key(key.lower()):
-            yield Cause("FieldValueInvalid", f'Invalid value: "{key}": {wrong}', f"{path}.annotations")
+            yield Cause.invalid(f"{path}.annotations", f'"{key}": {wrong}')
 
 
 def _check(held: Json, path: str) -> Iterator[Cause]:
     seconds = (held.get("checks") or {}).get("nodeStartupTimeoutSeconds")
     if isinstance(seconds, int) and 0 < seconds < _SHORTEST_SECONDS:
-        yield Cause(
-            "FieldValueInvalid",
-            f"Invalid value: {seconds}: must be at least {_SHORTEST_SECONDS}, or 0 for no limit",
+        yield Cause.invalid(
             f"{path}.checks.nodeStartupTimeoutSeconds",
+            f"{seconds}: must be at least {_SHORTEST_SECONDS}, or 0 for no limit",
         )
     remediation = held.get("remediation") or {}
     trigger = remediation.get("triggerIf") or {}
@@ -67,4 +66,4 @@ def _check(held: Json, path: str) -> Iterator[Cause]:
             parse_range(trigger["unhealthyInRange"])
         except ValueError as error:
             where = f"{path}.remediation.triggerIf.unhealthyInRange"
-            yield Cause("FieldValueInvalid", f"Invalid value: {error}", where)
+            yield Cause.invalid(where, error)

@@ -86,7 +86,7 @@ def validate_cluster(obj: Json, old: Json | None) -> list[Cause]:
     found = validate(obj, old)
     if old is None and name and not _LABEL.fullmatch(name):
         text = f'"{name}": must have lower case letters, digits and - only: Services are named after the Cluster'
-        found.append(_invalid("metadata.name", text))
+        found.append(Cause.invalid("metadata.name", text))
     return found
 
 
@@ -114,10 +114,12 @@ def validate_join_token(obj: Json, old: Json | None) -> list[Cause]:
     try:
         seconds = parse_seconds(spec.get("expiry") or "0s")
     except ValueError as error:
-        found.append(_invalid("spec.expiry", str(error)))
+        found.append(Cause.invalid("spec.expiry", str(error)))
     else:
         if seconds < 0:
-            found.append(_invalid("spec.expiry", f"{spec['expiry']} is negative: write 0s for a token without expiry"))
+            found.append(
+                Cause.invalid("spec.expiry", f"{spec['expiry']} is negative: write 0s for a token without expiry")
+            )
     if old is not None and (old.get("spec") or {}) != spec:
         found.append(Cause("FieldValueForbidden", "immutable: create another JoinTokenRequest", "spec"))
     return found
@@ -134,7 +136,7 @@ def _common(spec: Json, path: str) -> Iterator[Cause]:
         try:
             yaml.load(content)
         except yaml.YamlError as error:
-            yield _invalid(f"{path}.patches[{number}].patch.content", f"neither valid YAML nor JSON: {error}")
+            yield Cause.invalid(f"{path}.patches[{number}].patch.content", f"neither valid YAML nor JSON: {error}")
     names = [str(each.get("name")) for each in spec.get("manifests") or ()]
     for number, name in enumerate(names):
         if name in names[:number]:
@@ -146,16 +148,16 @@ def _version(spec: Json, path: str) -> Iterator[Cause]:
     try:
         version = k0sversion.parse(text)
     except ValueError as error:
-        yield _invalid(f"{path}.version", str(error))
+        yield Cause.invalid(f"{path}.version", str(error))
         return
     if spec.get("ingress") and version < k0sversion.parse(_INGRESS_SINCE):
-        yield _invalid(f"{path}.ingress", f"requires k0s {_INGRESS_SINCE} or later, and spec.version is {text}")
+        yield Cause.invalid(f"{path}.ingress", f"requires k0s {_INGRESS_SINCE} or later, and spec.version is {text}")
 
 
 def _storage(spec: Json, path: str) -> Iterator[Cause]:
     replicas = spec.get("replicas", 1)
     if not isinstance(replicas, int) or replicas < 0:
-        yield _invalid(f"{path}.replicas", f"{replicas!r} is not a number of Pods")
+        yield Cause.invalid(f"{path}.replicas", f"{replicas!r} is not a number of Pods")
         return
     storage = spec.get("storage") or {}
     if storage.get("type") != "kine":
@@ -167,14 +169,14 @@ def _storage(spec: Json, path: str) -> Iterator[Cause]:
     scheme = str(kine.get("dataSourceURL") or "").partition(":")[0]
     if replicas > 1 and not kine.get("dataSourceSecretName") and scheme in _LOCAL_DATABASES:
         text = f"{replicas} replicas can't share a {scheme or 'local'} database: use etcd, or a database server"
-        yield _invalid(f"{path}.replicas", text)
+        yield Cause.invalid(f"{path}.replicas", text)
 
 
 def _persistence(spec: Json, path: str) -> Iterator[Cause]:
     persistence = spec.get("persistence") or {}
     kind = persistence.get("type", "emptyDir")
     if kind not in ("emptyDir", "hostPath", "pvc"):
-        yield _invalid(f"{path}.persistence.type", f"{kind!r} is unknown: choose emptyDir, hostPath or pvc")
+        yield Cause.invalid(f"{path}.persistence.type", f"{kind!r} is unknown: choose emptyDir, hostPath or pvc")
     if kind == "pvc" and not (persistence.get("persistentVolumeClaim") or {}).get("spec"):
         text = "set the claim of each Pod, or another type"
         yield Cause("FieldValueRequired", text, f"{path}.persistence.persistentVolumeClaim")
@@ -182,7 +184,7 @@ def _persistence(spec: Json, path: str) -> Iterator[Cause]:
         yield Cause("FieldValueRequired", "set an absolute path on the nodes", f"{path}.persistence.hostPath")
     if kind == "hostPath" and spec.get("replicas", 1) > 1:
         text = "two Pods on one node would use the same folder: use emptyDir or pvc"
-        yield _invalid(f"{path}.persistence.type", text)
+        yield Cause.invalid(f"{path}.persistence.type", text)
 
 
 def _service(spec: Json, path: str) -> Iterator[Cause]:
@@ -190,9 +192,9 @@ def _service(spec: Json, path: str) -> Iterator[Cause]:
     ports = {name: service[name] for name in _PORTS if service.get(name) is not None}
     for name, port in ports.items():
         if not isinstance(port, int) or not 1 <= port <= 65535:
-            yield _invalid(f"{path}.service.{name}", f"{port} is not a port: choose a number between 1 and 65535")
+            yield Cause.invalid(f"{path}.service.{name}", f"{port} is not a port: choose a number between 1 and 65535")
     if len(ports) == 2 and len(set(ports.values())) == 1:
-        yield _invalid(f"{path}.service.konnectivityPort", "the same as apiPort: choose another one")
+        yield Cause.invalid(f"{path}.service.konnectivityPort", "the same as apiPort: choose another one")
 
 
 def _changes(obj: Json, old: Json) -> Iterator[Cause]:
@@ -243,10 +245,6 @@ def _version_change(spec: Json, before: Json) -> Iterator[Cause]:
 def _at(spec: Json, path: str) -> Any:
     *parents, name = path.split(".")
     return part(spec, *parents).get(name)
-
-
-def _invalid(field: str, message: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {message}", field)
 
 
 # -- warnings ------------------------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ class Neighbours:
         if namespace not in {each.metadata.name for each in teams}:
             return []
         field, _, text = foreign_credentials(model.type, model.credentials, namespace, namespace).partition(": ")
-        return [Cause("FieldValueForbidden", f"Forbidden: {text}", field)]
+        return [Cause.forbidden(field, text)]
 
     async def _world(self, namespace: str) -> World:
         """All that has a say about a cluster in this namespace."""
@@ -236,11 +236,11 @@ def _version_change(running: str, wanted: str) -> Iterator[Fault]:
 def causes(faults: Iterable[Fault]) -> Iterator[Cause]:
     for each in faults:
         if each.required:
-            yield Cause("FieldValueRequired", f"Required value: {each.message}", each.field)
+            yield Cause.required(each.field, f"{each.message}")
         else:
-            yield Cause("FieldValueInvalid", f"Invalid value: {each.message}", each.field)
+            yield Cause.invalid(each.field, f"{each.message}")
 
 
 def _refused(refusals: Iterable[Refusal]) -> Iterator[Cause]:
     for each in refusals:
-        yield Cause("FieldValueForbidden", f"Forbidden: {each.message}", each.field)
+        yield Cause.forbidden(each.field, f"{each.message}")

@@ -67,19 +67,11 @@ def _is_settled(obj: Json, old: Json | None) -> bool:
     return bool(obj["metadata"].get("deletionTimestamp")) or obj.get("spec") == old.get("spec")
 
 
-def _invalid(field: str, message: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {message}", field)
-
-
-def _forbidden(field: str, message: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {message}", field)
-
-
 def _only_one(obj: Json, old: Json | None) -> list[Cause]:
     name = str(obj["metadata"].get("name") or "")
     if old is not None or name == MANAGEMENT:
         return []
-    return [_invalid("metadata.name", f'"{name}": the only {obj["kind"]} is named {MANAGEMENT}')]
+    return [Cause.invalid("metadata.name", f'"{name}": the only {obj["kind"]} is named {MANAGEMENT}')]
 
 
 def _credential(obj: Json, old: Json | None) -> list[Cause]:
@@ -87,7 +79,7 @@ def _credential(obj: Json, old: Json | None) -> list[Cause]:
         return []
     wrong = identity_error(_read(Credential, obj))
     field, _, text = wrong.partition(": ")
-    return [_invalid(field, text)] if wrong else []
+    return [Cause.invalid(field, text)] if wrong else []
 
 
 def _chain(obj: Json, old: Json | None) -> list[str]:
@@ -114,7 +106,7 @@ class Judge:
             names = [each.metadata.name for each in await self._templates(made.metadata.namespace)]
             text = f'ClusterTemplate "{made.spec.template}" not found in namespace {made.metadata.namespace}'
             where = await self._elsewhere(made) or near(made.spec.template, names)
-            return [*found, _invalid("spec.template", f"{text}{where}")]
+            return [*found, Cause.invalid("spec.template", f"{text}{where}")]
         if before is not None:
             found += await self._template_change(made, before)
         if not is_built_in(template):
@@ -122,7 +114,7 @@ class Judge:
         if chart_name(template.spec.helm) not in CLUSTER_CHARTS:
             return found  # the controller reports what is wrong with the template
         config, wrong = read_values(template, made)
-        found += [_invalid(each.field, each.message) for each in wrong]
+        found += [Cause.invalid(each.field, each.message) for each in wrong]
         if before is not None:
             found += await self._change(made, before, config)
         return [*found, *await self._endpoint(made)]
@@ -158,17 +150,17 @@ class Judge:
                 f"cluster upgrade is forbidden: no ClusterTemplateChain leads from {before.spec.template} to "
                 f"{made.spec.template}; available upgrades: {shown}"
             )
-            found.append(_forbidden("spec.template", text))
+            found.append(Cause.forbidden("spec.template", text))
         old, new = await self._template(before), await self._template(made)
         if old is not None and new is not None and (text := _other_kind(old, new)):
-            found.append(_forbidden("spec.template", text))
+            found.append(Cause.forbidden("spec.template", text))
         return found
 
     async def _own_values(self, template: ClusterTemplate, made: ClusterDeployment) -> list[Cause]:
         """By the schema that the template published; the controller checks again with the chart itself."""
         schema = await self._schema(template)
         wrong = check_values(schema, template.status.config, made.spec.config or {})
-        return [_invalid(each.field, each.message) for each in wrong]
+        return [Cause.invalid(each.field, each.message) for each in wrong]
 
     async def _schema(self, template: ClusterTemplate) -> bytes | None:
         name = template.status.schema_config_map_name
@@ -197,7 +189,7 @@ class Judge:
                 where = f"{each.metadata.namespace}/{each.metadata.name}"
                 section = next(each.name for each in VENDORS if each.name in (made.spec.config or {}))
                 field = f"{ROOT}.{section}.controlPlaneEndpoint.host"
-                return [_invalid(field, f'"{host}": ClusterDeployment {where} already uses this address')]
+                return [Cause.invalid(field, f'"{host}": ClusterDeployment {where} already uses this address')]
         return []
 
     async def deployment_warnings(self, obj: Json, old: Json | None) -> list[str]:
@@ -241,7 +233,7 @@ class Judge:
         }
         if missing := sorted(lost & needed):
             text = f"clusters use {', '.join(missing)}: delete their ClusterDeployments first"
-            return [_forbidden("spec.providers", text)]
+            return [Cause.forbidden("spec.providers", text)]
         return []
 
     async def management_deletion(self, obj: Json) -> list[Cause]:
@@ -249,12 +241,12 @@ class Judge:
         if not found:
             return []
         names = ", ".join(f"{each.metadata.namespace}/{each.metadata.name}" for each in found[:3])
-        return [_forbidden("metadata.name", f"ClusterDeployments exist ({names}): delete them first")]
+        return [Cause.forbidden("metadata.name", f"ClusterDeployments exist ({names}): delete them first")]
 
     async def access_deletion(self, obj: Json) -> list[Cause]:
         if not await self._exists(Management, "", MANAGEMENT):
             return []
-        return [_forbidden("metadata.name", "Management kcm exists: remove rules from spec.accessRules instead")]
+        return [Cause.forbidden("metadata.name", "Management kcm exists: remove rules from spec.accessRules instead")]
 
     async def deletion(self, obj: Json) -> list[Cause]:
         """What a cluster uses stays, until the last machine of the cluster is gone."""
@@ -267,7 +259,7 @@ class Judge:
         text = (
             f"ClusterDeployments use the {obj['kind']}: {', '.join(using[:3])}{more}. Delete them, or change them first"
         )
-        return [_forbidden("metadata.name", text)]
+        return [Cause.forbidden("metadata.name", text)]
 
     async def release_deletion(self, obj: Json) -> list[Cause]:
         try:
@@ -277,7 +269,9 @@ class Judge:
         if management.spec.release != obj["metadata"]["name"]:
             return []
         return [
-            _forbidden("metadata.name", "Management kcm uses the release: set its spec.release to another one first")
+            Cause.forbidden(
+                "metadata.name", "Management kcm uses the release: set its spec.release to another one first"
+            )
         ]
 
     async def _template(self, deployment: ClusterDeployment) -> ClusterTemplate | None:
@@ -305,11 +299,11 @@ def _exposed(management: Management, provider: str) -> list[str]:
 def _name(made: ClusterDeployment) -> Iterator[Cause]:
     name = made.metadata.name
     if len(name) > _LONGEST_NAME:
-        yield _invalid(
+        yield Cause.invalid(
             "metadata.name", f'"{name}": has {len(name)} characters, and at most {_LONGEST_NAME} are possible'
         )
     if "." in name:
-        yield _invalid("metadata.name", f'"{name}": must not contain dots: it is the name of the cluster')
+        yield Cause.invalid("metadata.name", f'"{name}": must not contain dots: it is the name of the cluster')
 
 
 def _other_kind(old: ClusterTemplate, new: ClusterTemplate) -> str:
@@ -326,7 +320,7 @@ def _other_kind(old: ClusterTemplate, new: ClusterTemplate) -> str:
 
 def _data_source(made: ClusterDeployment, before: ClusterDeployment) -> Iterator[Cause]:
     if made.spec.data_source != before.spec.data_source:
-        yield _forbidden("spec.dataSource", "immutable: the cluster keeps its data where it began")
+        yield Cause.forbidden("spec.dataSource", "immutable: the cluster keeps its data where it began")
 
 
 def _version_change(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[Cause]:
@@ -334,9 +328,9 @@ def _version_change(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[C
     field = f"{ROOT}.{wanted.chart.distribution.name}.version"
     step = f"from {running.version} to {wanted.version}"
     if new < old:
-        yield _forbidden(field, f"downgrade {step}: a cluster can only be upgraded")
+        yield Cause.forbidden(field, f"downgrade {step}: a cluster can only be upgraded")
     elif new.line[0] != old.line[0] or new.line[1] > old.line[1] + 1:
-        yield _forbidden(field, f"upgrade {step}: upgrade one minor version at a time")
+        yield Cause.forbidden(field, f"upgrade {step}: upgrade one minor version at a time")
 
 
 def _fixed(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[Cause]:
@@ -348,4 +342,4 @@ def _fixed(running: ClusterConfig, wanted: ClusterConfig) -> Iterator[Cause]:
         ("network.provider", "network_provider"),
     ):
         if getattr(running, attribute) != getattr(wanted, attribute):
-            yield _forbidden(f"{ROOT}.{path}", "immutable: the cluster already uses it; create another cluster")
+            yield Cause.forbidden(f"{ROOT}.{path}", "immutable: the cluster already uses it; create another cluster")

@@ -117,7 +117,7 @@ def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
         return
     namespace = (vm.get("metadata") or {}).get("namespace")
     for text in dns_label(namespace) if namespace else ():
-        yield _invalid(f"{path}.virtualMachineTemplate.metadata.namespace", f"{namespace!r}: {text}")
+        yield Cause.invalid(f"{path}.virtualMachineTemplate.metadata.namespace", f"{namespace!r}: {text}")
     yield from _vm_causes(vm.get("spec") or {}, f"{path}.virtualMachineTemplate.spec")
     disk = spec.get("bootDisk")
     if disk is not None and disk.get("size") not in (None, ""):
@@ -132,19 +132,19 @@ def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
         names.append(str(each.get("name")))
     if disk is not None and BOOT in volumes:
         text = f"volume {BOOT!r} is the one of bootDisk: rename it, or remove bootDisk"
-        yield _invalid(f"{path}.virtualMachineTemplate.spec.template.spec.volumes", text)
+        yield Cause.invalid(f"{path}.virtualMachineTemplate.spec.template.spec.volumes", text)
     networks = _inner(vm.get("spec") or {}).get("networks") or ()
     pools = spec.get("addressesFromPools") or ()
     if len(pools) > len(networks):
         text = f"{len(pools)} pools for {len(networks)} networks; name a network for each, in the same order"
-        yield _invalid(f"{path}.addressesFromPools", text)
+        yield Cause.invalid(f"{path}.addressesFromPools", text)
     claims = ((vm.get("metadata") or {}).get("annotations") or {}).get(CLAIM_TEMPLATES)
     if claims:
         try:
             parse_claim_templates(str(claims))
         except Misconfigured as error:
             said = error.message.partition("]: ")[2]
-            yield _invalid(f"{path}.virtualMachineTemplate.metadata.annotations[{CLAIM_TEMPLATES}]", said)
+            yield Cause.invalid(f"{path}.virtualMachineTemplate.metadata.annotations[{CLAIM_TEMPLATES}]", said)
 
 
 def _vm_causes(vm: Json, path: str) -> Iterator[Cause]:
@@ -154,7 +154,7 @@ def _vm_causes(vm: Json, path: str) -> Iterator[Cause]:
         text = f'Unsupported value: "{strategy}": supported values: {", ".join(_STRATEGIES)}'
         yield Cause("FieldValueNotSupported", text, f"{path}.runStrategy")
     if strategy is not None and vm.get("running") is not None:
-        yield _invalid(f"{path}.running", "set either running or runStrategy, not both")
+        yield Cause.invalid(f"{path}.running", "set either running or runStrategy, not both")
     inner, where = _inner(vm), f"{path}.template.spec"
     yield from _domain_causes(inner.get("domain") or {}, f"{where}.domain")
     seen: set[str] = set()
@@ -175,7 +175,7 @@ def _vm_causes(vm: Json, path: str) -> Iterator[Cause]:
         if not isinstance(volume, dict) or not volume.get("name"):
             yield Cause("FieldValueRequired", "Required value", f"{where}.volumes[{number}].name")
         elif volume["name"] == CLOUD_INIT:
-            yield _invalid(
+            yield Cause.invalid(
                 f"{where}.volumes[{number}].name", f"{CLOUD_INIT!r} is the volume of the user data: rename it"
             )
     for number, each in enumerate(vm.get("dataVolumeTemplates") or ()):
@@ -187,7 +187,7 @@ def _domain_causes(domain: Json, path: str) -> Iterator[Cause]:
     for field in ("cores", "sockets", "threads"):
         value = (domain.get("cpu") or {}).get(field)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            yield _invalid(f"{path}.cpu.{field}", "must be a number of at least 1")
+            yield Cause.invalid(f"{path}.cpu.{field}", "must be a number of at least 1")
     guest = (domain.get("memory") or {}).get("guest")
     if guest is not None:
         yield from _size_causes(guest, f"{path}.memory.guest")
@@ -200,10 +200,10 @@ def _size_causes(value: Any, path: str) -> Iterator[Cause]:
     try:
         good = parse_quantity(value).amount > 0
     except QuantityError:
-        yield _invalid(path, f"{value!r} is not a valid quantity: expected for example 8Gi")
+        yield Cause.invalid(path, f"{value!r} is not a valid quantity: expected for example 8Gi")
         return
     if not good:
-        yield _invalid(path, "must be more than zero")
+        yield Cause.invalid(path, "must be more than zero")
 
 
 def _inner(vm: Json) -> Json:
@@ -237,16 +237,12 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     host = str((spec.get("controlPlaneEndpoint") or {}).get("host") or "")
     text = wrong_endpoint(host) if host else ""
     if text:
-        yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
+        yield Cause.invalid(f"{path}.controlPlaneEndpoint.host", text)
     service = spec.get("controlPlaneServiceTemplate")
     yield from shape.wrong(service, shape.SERVICE_TEMPLATE, f"{path}.controlPlaneServiceTemplate")
     if service is not None and spec.get("controlPlaneLoadBalancer") is not None:
         text = "set either controlPlaneServiceTemplate or controlPlaneLoadBalancer, not both"
-        yield _invalid(f"{path}.controlPlaneLoadBalancer", text)
+        yield Cause.invalid(f"{path}.controlPlaneLoadBalancer", text)
     ref = spec.get("infraClusterSecretRef")
     if ref is not None and not ref.get("name"):
-        yield Cause("FieldValueRequired", "Required value: the name of a Secret", f"{path}.infraClusterSecretRef.name")
-
-
-def _invalid(path: str, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {text}", path)
+        yield Cause.required(f"{path}.infraClusterSecretRef.name", "the name of a Secret")

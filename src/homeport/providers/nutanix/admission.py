@@ -82,10 +82,9 @@ def validate_template(obj: Json, old: Json | None) -> list[Cause]:
     causes = list(_machine_causes(spec, _TEMPLATE_SPEC))
     if old is not None and _template_spec(old) != spec and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
         causes.append(
-            Cause(
-                "FieldValueForbidden",
-                "Forbidden: immutable: Machines already use it; create a template with another name and refer to that",
+            Cause.forbidden(
                 _TEMPLATE_SPEC,
+                "immutable: Machines already use it; create a template with another name and refer to that",
             )
         )
     return causes
@@ -98,14 +97,14 @@ def _template_spec(obj: Json) -> Json:
 def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
     yield from _size_causes(spec, path)
     if bool(spec.get("image")) == bool(spec.get("imageLookup")):
-        yield _invalid(f"{path}.image", "set exactly one of image and imageLookup")
+        yield Cause.invalid(f"{path}.image", "set exactly one of image and imageLookup")
     for field in ("image", "cluster", "project"):
         if spec.get(field) is not None:
             yield from _identifier_causes(spec[field], f"{path}.{field}")
     yield from _list_causes(spec.get("subnet"), f"{path}.subnet")
     pools, subnets = len(spec.get("addressesFromPools") or ()), len(spec.get("subnet") or ())
     if subnets and pools > subnets:
-        yield _invalid(f"{path}.{FIELD}", too_many(pools, subnets))
+        yield Cause.invalid(f"{path}.{FIELD}", too_many(pools, subnets))
     for number, category in enumerate(spec.get("additionalCategories") or ()):
         for field in ("key", "value"):
             if not category.get(field):
@@ -113,9 +112,7 @@ def _machine_causes(spec: Json, path: str) -> Iterator[Cause]:
     for number, gpu in enumerate(spec.get("gpus") or ()):
         field = "deviceID" if gpu.get("type") == "deviceID" else "name"
         if gpu.get(field) in (None, ""):
-            yield Cause(
-                "FieldValueRequired", f"Required value: type is {gpu.get('type')}", f"{path}.gpus[{number}].{field}"
-            )
+            yield Cause.required(f"{path}.gpus[{number}].{field}", f"type is {gpu.get('type')}")
     yield from _disk_causes(spec.get("dataDisks") or [], path)
 
 
@@ -128,7 +125,7 @@ def _size_cause(value: Any, path: str, least: int) -> Iterator[Cause]:
     try:
         size_of(value, path, least)
     except Misconfigured as error:
-        yield _invalid(path, error.message.removeprefix(f"{path}: "))
+        yield Cause.invalid(path, error.message.removeprefix(f"{path}: "))
 
 
 def _disk_causes(disks: list[Json], path: str) -> Iterator[Cause]:
@@ -143,12 +140,14 @@ def _disk_causes(disks: list[Json], path: str) -> Iterator[Cause]:
         device = disk.get("deviceProperties") or {}
         adapter = device.get("adapterType")
         if device.get("deviceType") == "CDRom" and adapter not in (None, "", "IDE", "SATA"):
-            yield _invalid(f"{where}.deviceProperties.adapterType", f"a CD-ROM must use IDE or SATA, not {adapter}")
+            yield Cause.invalid(
+                f"{where}.deviceProperties.adapterType", f"a CD-ROM must use IDE or SATA, not {adapter}"
+            )
     try:
         disk_addresses(msgspec.convert(disks, list[DataDisk], strict=False))
     except Misconfigured as error:
         field, _, text = error.message.partition(": ")
-        yield _invalid(field.replace("spec", path, 1), text)
+        yield Cause.invalid(field.replace("spec", path, 1), text)
     except msgspec.ValidationError:
         return  # the schema says it better
 
@@ -179,7 +178,7 @@ def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:
 
 def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     if spec.get("failureDomains") and spec.get("controlPlaneFailureDomains"):
-        yield _invalid(
+        yield Cause.invalid(
             f"{path}.controlPlaneFailureDomains", "set either failureDomains or controlPlaneFailureDomains, not both"
         )
     for number, domain in enumerate(spec.get("failureDomains") or ()):
@@ -193,20 +192,22 @@ def _cluster_causes(spec: Json, path: str) -> Iterator[Cause]:
     host = str(endpoint.get("host") or "")
     text = wrong_endpoint(host) if host else ""
     if text:
-        yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
+        yield Cause.invalid(f"{path}.controlPlaneEndpoint.host", text)
     if endpoint.get("host") and not 0 <= int(endpoint.get("port") or 0) <= 65535:
-        yield _invalid(f"{path}.controlPlaneEndpoint.port", "must be between 1 and 65535")
+        yield Cause.invalid(f"{path}.controlPlaneEndpoint.port", "must be between 1 and 65535")
 
 
 def _central_causes(central: Json, path: str) -> Iterator[Cause]:
     address = str(central.get("address") or "")
     if not is_host(address):
-        yield _invalid(f"{path}.address", f"{address!r} is not a valid host name or IP address: remove scheme and port")
+        yield Cause.invalid(
+            f"{path}.address", f"{address!r} is not a valid host name or IP address: remove scheme and port"
+        )
     bundle = central.get("additionalTrustBundle") or {}
     if bundle.get("kind") == "String" and not bundle.get("data"):
-        yield Cause("FieldValueRequired", "Required value: kind is String", f"{path}.additionalTrustBundle.data")
+        yield Cause.required(f"{path}.additionalTrustBundle.data", "kind is String")
     if bundle.get("kind") == "ConfigMap" and not bundle.get("name"):
-        yield Cause("FieldValueRequired", "Required value: kind is ConfigMap", f"{path}.additionalTrustBundle.name")
+        yield Cause.required(f"{path}.additionalTrustBundle.name", "kind is ConfigMap")
 
 
 # -- failure domains ---------------------------------------------------------------------------------------------
@@ -222,7 +223,7 @@ def validate_domain(obj: Json, old: Json | None) -> list[Cause]:
     causes = list(_identifier_causes(spec.get("prismElementCluster"), "spec.prismElementCluster"))
     causes += _list_causes(spec.get("subnets"), "spec.subnets", needed=True)
     if old is not None and (old.get("spec") or {}) != spec:
-        causes.append(Cause("FieldValueForbidden", "Forbidden: immutable: create another failure domain", "spec"))
+        causes.append(Cause.forbidden("spec", "immutable: create another failure domain"))
     return causes
 
 
@@ -233,7 +234,7 @@ def validate_metro(obj: Json, old: Json | None) -> list[Cause]:
     named = [each.get("name") for each in (obj.get("spec") or {}).get("failureDomains") or ()]
     causes = list(_fixed_causes(obj, old, "failureDomains"))
     if len(named) != 2 or not all(named) or named[0] == named[1]:
-        causes.append(_invalid("spec.failureDomains", "name exactly two different NutanixFailureDomains"))
+        causes.append(Cause.invalid("spec.failureDomains", "name exactly two different NutanixFailureDomains"))
     return causes
 
 
@@ -263,7 +264,7 @@ def _group_causes(group: Json, path: str) -> Iterator[Cause]:
     plans = group.get("categoryRecoveryPlans") or []
     domains = [(plan.get("failureDomainRef") or {}).get("name") for plan in plans]
     if len(plans) != 2 or not all(domains) or domains[0] == domains[1]:
-        yield _invalid(path, "set two, one for each failure domain of the metro")
+        yield Cause.invalid(path, "set two, one for each failure domain of the metro")
     for number, plan in enumerate(plans):
         yield from _identifier_causes(plan.get("recoveryPlan"), f"{path}[{number}].recoveryPlan")
         for field in ("key", "value"):
@@ -280,7 +281,7 @@ def _reference_causes(obj: Json, *fields: str) -> Iterator[Cause]:
 def _fixed_causes(obj: Json, old: Json | None, *fields: str) -> Iterator[Cause]:
     for field in fields if old is not None else ():
         if (obj.get("spec") or {}).get(field) != ((old or {}).get("spec") or {}).get(field):
-            yield Cause("FieldValueForbidden", "Forbidden: immutable: create another object", f"spec.{field}")
+            yield Cause.forbidden(f"spec.{field}", "immutable: create another object")
 
 
 # -- identifiers -------------------------------------------------------------------------------------------------
@@ -288,22 +289,22 @@ def _fixed_causes(obj: Json, old: Json | None, *fields: str) -> Iterator[Cause]:
 
 def _identifier_causes(value: Any, path: str) -> Iterator[Cause]:
     if value is None:
-        yield Cause("FieldValueRequired", "Required value: set its name or its UUID", path)
+        yield Cause.required(path, "set its name or its UUID")
     elif not isinstance(value, dict) or value.get("type") not in ("name", "uuid"):
-        yield _invalid(path, "expected a name, a UUID, {type: name, name: ...} or {type: uuid, uuid: ...}")
+        yield Cause.invalid(path, "expected a name, a UUID, {type: name, name: ...} or {type: uuid, uuid: ...}")
     elif not value.get(value["type"]):
-        yield Cause("FieldValueRequired", f"Required value: type is {value['type']}", f"{path}.{value['type']}")
+        yield Cause.required(f"{path}.{value['type']}", f"type is {value['type']}")
     elif value["type"] == "uuid" and not _is_uuid(value["uuid"]):
-        yield _invalid(f"{path}.uuid", f"{value['uuid']!r} is not a valid UUID")
+        yield Cause.invalid(f"{path}.uuid", f"{value['uuid']!r} is not a valid UUID")
 
 
 def _list_causes(values: Any, path: str, *, needed: bool = False) -> Iterator[Cause]:
     if values is None or values == []:
         if needed:
-            yield Cause("FieldValueRequired", "Required value: name at least one", path)
+            yield Cause.required(path, "name at least one")
         return
     if not isinstance(values, list):
-        yield _invalid(path, "must be a list")
+        yield Cause.invalid(path, "must be a list")
         return
     for number, each in enumerate(values):
         yield from _identifier_causes(each, f"{path}[{number}]")
@@ -317,7 +318,3 @@ def _is_uuid(text: Any) -> bool:
     except ValueError:
         return False
     return "-" in str(text)
-
-
-def _invalid(path: str, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {text}", path)

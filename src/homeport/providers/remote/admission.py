@@ -52,18 +52,18 @@ def _machine_causes(spec: Json) -> Iterator[Cause]:
 
 def _access_causes(spec: Json, path: str, address: str) -> Iterator[Cause]:
     if not spec.get("address"):
-        yield Cause("FieldValueRequired", f"Required value: {address}", f"{path}.address")
+        yield Cause.required(f"{path}.address", address)
     elif any(each.isspace() or each == "/" for each in str(spec["address"])):
-        yield _invalid(f"{path}.address", f"{spec['address']!r} is not an IP address or a DNS name")
+        yield Cause.invalid(f"{path}.address", f"{spec['address']!r} is not an IP address or a DNS name")
     if not (spec.get("sshKeyRef") or {}).get("name"):
         text = "Required value: the name of a Secret with an SSH private key at `value`"
         yield Cause("FieldValueRequired", text, f"{path}.sshKeyRef.name")
     folder = spec.get("workingDir")
     if folder is not None and not str(folder).startswith("/"):
-        yield _invalid(f"{path}.workingDir", f"{folder!r} is not an absolute path")
+        yield Cause.invalid(f"{path}.workingDir", f"{folder!r} is not an absolute path")
     user = spec.get("user")
     if user is not None and (not user or any(each.isspace() for each in str(user))):
-        yield _invalid(f"{path}.user", f"{user!r} is not a user name")
+        yield Cause.invalid(f"{path}.user", f"{user!r} is not a user name")
 
 
 def _job_causes(spec: Json, path: str) -> Iterator[Cause]:
@@ -135,7 +135,7 @@ def _endpoint_causes(spec: Json, path: str) -> Iterator[Cause]:
     host = str((spec.get("controlPlaneEndpoint") or {}).get("host") or "")
     text = wrong_endpoint(host) if host else ""
     if text:
-        yield _invalid(f"{path}.controlPlaneEndpoint.host", text)
+        yield Cause.invalid(f"{path}.controlPlaneEndpoint.host", text)
 
 
 def _kept(obj: Json, old: Json | None) -> Iterator[Cause]:
@@ -146,7 +146,3 @@ def _kept(obj: Json, old: Json | None) -> Iterator[Cause]:
 
 def _template_spec(obj: Json) -> Json:
     return ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
-
-
-def _invalid(path: str, text: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {text}", path)

@@ -31,10 +31,6 @@ def _listed(choices: tuple[str, ...]) -> str:
     return "valid values: [" + " ".join(f'"{choice}"' for choice in choices) + "]"
 
 
-def _without_value(field: str, detail: str) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {detail}", field)
-
-
 def failure_policy(field: str, spec: Json) -> Iterator[Cause]:
     rules = spec["podFailurePolicy"].get("rules") or []
     if len(rules) > _MOST_RULES:
@@ -66,9 +62,9 @@ def _failure_rule(subfield: str, rule: Json, spec: Json, names: set[str]) -> Ite
         elif status not in _STATUSES:
             yield unsupported(f"{field}.status", status, _STATUSES)
     if codes is not None and conditions:
-        yield _without_value(subfield, "specifying both OnExitCodes and OnPodConditions is not supported")
+        yield Cause.invalid(subfield, "specifying both OnExitCodes and OnPodConditions is not supported")
     if codes is None and not conditions:
-        yield _without_value(subfield, "specifying one of OnExitCodes and OnPodConditions is required")
+        yield Cause.invalid(subfield, "specifying one of OnExitCodes and OnPodConditions is required")
 
 
 def _exit_codes(field: str, found: Json, names: set[str]) -> Iterator[Cause]:

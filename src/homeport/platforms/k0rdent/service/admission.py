@@ -53,19 +53,11 @@ def _read(obj: Json) -> Owner:
     return msgspec.convert(obj, ClusterDeployment, strict=False)
 
 
-def _invalid(field: str, message: object) -> Cause:
-    return Cause("FieldValueInvalid", f"Invalid value: {message}", field)
-
-
-def _forbidden(field: str, message: str) -> Cause:
-    return Cause("FieldValueForbidden", f"Forbidden: {message}", field)
-
-
 def _selector(obj: Json, old: Json | None) -> list[Cause]:
     try:
         from_label_selector((obj.get("spec") or {}).get("clusterSelector"))
     except SelectorError as error:
-        return [_invalid("spec.clusterSelector", error)]
+        return [Cause.invalid("spec.clusterSelector", error)]
     return []
 
 
@@ -103,7 +95,7 @@ class ServiceJudge:
             field = f"{FIELD}[{i}]"
             if each.template not in templates:
                 text = f'ServiceTemplate "{each.template}" not found in namespace {query.namespace}'
-                found.append(_invalid(f"{field}.template", f"{text}{near(each.template, templates)}"))
+                found.append(Cause.invalid(f"{field}.template", f"{text}{near(each.template, templates)}"))
             if each.template_chain:
                 held, chain = known.get(place_of(each)), chains.get(each.template_chain)
                 found += _steps(field, each, held, chain, states.get(place_of(each)))
@@ -130,7 +122,9 @@ class ServiceJudge:
         ]
         if not using:
             return []
-        return [_forbidden("metadata.name", f"services are made from the template: {', '.join(sorted(using)[:3])}")]
+        return [
+            Cause.forbidden("metadata.name", f"services are made from the template: {', '.join(sorted(using)[:3])}")
+        ]
 
 
 def _steps(
@@ -142,19 +136,19 @@ def _steps(
 ) -> list[Cause]:
     """Whether the chain leads from the template that the service has to the one that it should have."""
     if wrong := chain_problem(service, chain):
-        return [_invalid(f"{field}.templateChain", wrong)]
+        return [Cause.invalid(f"{field}.templateChain", wrong)]
     if held is None or chain is None or held.template == service.template:
         return []
     now = state.template if state is not None and state.template else held.template
     back = (state is None or state.state != DEPLOYED) and reaches(chain.spec, service.template, now)
     if back or reaches(chain.spec, now, service.template):
         return []
-    return [_forbidden(f"{field}.template", no_way(service, now))]
+    return [Cause.forbidden(f"{field}.template", no_way(service, now))]
 
 
 def _written(spec: ServiceSpec) -> Iterator[Cause]:
     for problem in dependency_problems(spec.services):
-        yield _invalid(FIELD, problem)
+        yield Cause.invalid(FIELD, problem)
     for i, each in enumerate(spec.services):
         field = f"{FIELD}[{i}]"
         if len(each.name) > _LONGEST_RELEASE or not _RELEASE.fullmatch(each.name):
@@ -162,7 +156,7 @@ def _written(spec: ServiceSpec) -> Iterator[Cause]:
                 f'"{each.name}": it is the name of a Helm release: at most {_LONGEST_RELEASE} lower case letters, '
                 "digits, - and ."
             )
-            yield _invalid(f"{field}.name", text)
+            yield Cause.invalid(f"{field}.name", text)
         yield from _values(field, each.values)
     yield from _twice(spec.services)
 
@@ -173,9 +167,9 @@ def _values(field: str, text: str) -> Iterator[Cause]:
         if "{{" not in text:
             parse_values(text, "values")
     except TemplateError as error:
-        yield _invalid(f"{field}.values", error)
+        yield Cause.invalid(f"{field}.values", error)
     except Problem as problem:
-        yield _invalid(f"{field}.values", problem.message)
+        yield Cause.invalid(f"{field}.values", problem.message)
 
 
 def _twice(services: Sequence[Service]) -> Iterator[Cause]:
