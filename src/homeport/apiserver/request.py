@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +13,12 @@ class User:
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def info(self) -> dict[str, Any]:
+        """As reviews and certificate requests name the user; what is empty is left out."""
+        extra = {key: list(values) for key, values in self.extra.items()}
+        more = {"uid": self.uid, "groups": list(self.groups), "extra": extra}
+        return {"username": self.name, **{field: value for field, value in more.items() if value}}
 
 
 SYSTEM = User("system:apiserver", ("system:masters", "system:authenticated"))

@@ -6,13 +6,14 @@ from typing import Any, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachinePool
 from homeport.api.meta import Object
+from homeport.bootstrap.owner import Owner, owner_of
 from homeport.bootstrap.scope import BootstrapScope, is_created
 from homeport.bootstrap.secret import refuse_foreign
 from homeport.bootstrap.token import SECRET
 from homeport.capi.name import CLUSTER_NAME_LABEL, Reason
 from homeport.capi.object.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
 from homeport.capi.reconciler import CapiReconciler
-from homeport.client.protocol import MergePatch, Query
+from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Terminal, Wait
@@ -49,6 +50,12 @@ class BootstrapReconciler(CapiReconciler[O, S]):
 
     def cluster_of(self, scope: S) -> Cluster:
         return scope.cluster
+
+    def _placed(self, obj: O) -> tuple[Owner, Cluster] | None:
+        """None without an owner and its Cluster: whoever takes it, or the Cluster when it comes, wakes us."""
+        owner = owner_of(obj, self._machines, self._pools)
+        cluster = None if owner is None else self._clusters.get(Key(obj.metadata.namespace, owner.cluster_name))
+        return None if owner is None or cluster is None else (owner, cluster)
 
     async def _await_infrastructure(self, scope: S) -> Wait | None:
         if scope.cluster.status.initialization.infrastructure_provisioned:

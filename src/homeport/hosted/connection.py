@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Coroutine
-from typing import Any
 
 from homeport.capi.remote.workload import Connect, Remote, connect_over_http
 from homeport.client.errors import Unavailable
 from homeport.client.protocol import Key
 from homeport.runtime.manager import Manager
+from homeport.runtime.task import Tasks
 
 
 class Connections:
@@ -20,7 +19,7 @@ class Connections:
         self._connect: Connect = connect or connect_over_http
         self._proxy = proxy
         self._remotes: dict[Key, tuple[bytes, Remote]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
         self._stopped = False
         manager.job(self.run)
 
@@ -40,7 +39,7 @@ class Connections:
         if known is not None and known[0] == digest:
             return known[1]
         if known is None:
-            remote = Remote(key, self._spawn)
+            remote = Remote(key, self._tasks.start)
         else:
             remote = known[1]
             await remote.stop()  # what is watched is watched through the new one
@@ -60,13 +59,4 @@ class Connections:
     async def close(self) -> None:
         for key in list(self._remotes):
             await self.forget(key)
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        await self._tasks.close()

@@ -15,10 +15,11 @@ from cryptography.hazmat.primitives import serialization
 from homeport.api.meta import Resource
 from homeport.api.steward.v1alpha1 import DataStore
 from homeport.apiserver.auth import certificate as certs
+from homeport.capi.remote.etcd import Caller
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, MergePatch
 from homeport.hosted.datastore.content import MANAGED_LABEL
-from homeport.hosted.etcd.client import Caller, Etcd
+from homeport.hosted.etcd.client import Etcd
 from homeport.hosted.etcd.dial import Access, DatastoreError, connect
 from homeport.machinery import condition
 from homeport.runtime.testing import virtual

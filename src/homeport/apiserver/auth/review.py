@@ -12,7 +12,6 @@ from homeport.apiserver.auth.rbac import Rbac
 from homeport.apiserver.auth.source import Json
 from homeport.apiserver.registry import Call, Registry
 from homeport.apiserver.request import User
-from homeport.apiserver.webhook.review import user_info
 from homeport.client.errors import BadRequest, Cause, invalid
 from homeport.machinery.apply import managed
 
@@ -60,7 +59,7 @@ class Reviews:
             return self._answer(call, body, {"user": {}, "error": why})
         status = {
             "authenticated": True,
-            "user": user_info(verified.user),
+            "user": verified.user.info(),
             "audiences": list(verified.audiences),
         }
         return self._answer(call, body, status)
@@ -70,7 +69,7 @@ class Reviews:
             "kind": call.served.kind,
             "apiVersion": call.version.resource.api_version,
             "metadata": {"creationTimestamp": self._now()},
-            "status": {"userInfo": user_info(call.ctx.user)},
+            "status": {"userInfo": call.ctx.user.info()},
         }
 
     # -- authorization -----------------------------------------------------------------------------------------

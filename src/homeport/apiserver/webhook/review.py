@@ -11,7 +11,6 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.request import User
 from homeport.apiserver.resource import Json
 from homeport.apiserver.verb.admission import DELETE, Attributes
 from homeport.apiserver.webhook.call import AnswerInvalid, CallFailed
@@ -29,17 +28,6 @@ class Answer:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def user_info(user: User) -> Json:
-    info: Json = {"username": user.name}
-    if user.uid:
-        info["uid"] = user.uid
-    if user.groups:
-        info["groups"] = list(user.groups)
-    if user.extra:
-        info["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return info
-
-
 def request_of(a: Attributes, version: str, obj: Json | None, old: Json | None) -> Json:
     """The `request` of a review; `version` is the one the webhook asked for, `obj` and `old` are in it."""
     served = a.served
@@ -53,7 +41,7 @@ def request_of(a: Attributes, version: str, obj: Json | None, old: Json | None) 
         "requestKind": {**kind, "version": asked},
         "requestResource": {**resource, "version": asked},
         "operation": a.operation,
-        "userInfo": user_info(a.ctx.user),
+        "userInfo": a.ctx.user.info(),
         "object": obj,
         "oldObject": old,
         "dryRun": a.dry_run,

@@ -15,7 +15,6 @@ from homeport.bootstrap.k0s.userdata import K0sData, render_cloud_config
 from homeport.bootstrap.kubeadm import certificate
 from homeport.bootstrap.kubeadm.source import MissingSource
 from homeport.bootstrap.kubeadm.userdata import File
-from homeport.bootstrap.owner import owner_of
 from homeport.bootstrap.reconciler import BootstrapReconciler
 from homeport.bootstrap.secret import store_data
 from homeport.bootstrap.token import Token
@@ -55,13 +54,11 @@ class K0sConfigReconciler(BootstrapReconciler[C, K0sScope[C]]):
         self._upkeep.forget(key)
 
     def load(self, obj: C) -> K0sScope[C] | None:
-        """None without an owner and its Cluster: whoever takes it, or the Cluster when it comes, wakes us."""
         if obj.metadata.deletion_timestamp:
             self._upkeep.forget(key_of(obj))
             return None
-        owner = owner_of(obj, self._machines, self._pools)
-        cluster = None if owner is None else self._clusters.get(Key(obj.metadata.namespace, owner.cluster_name))
-        return None if owner is None or cluster is None else K0sScope(obj, owner, cluster)
+        placed = self._placed(obj)
+        return None if placed is None else K0sScope(obj, *placed)
 
     # -- data ----------------------------------------------------------------------------------------------------
 

@@ -30,7 +30,6 @@ from homeport.bootstrap.kubeadm.source import (
 from homeport.bootstrap.kubeadm.status import AVAILABLE, unusable
 from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
 from homeport.bootstrap.lock import CONFIG_MAP, LOCKS, InitLock
-from homeport.bootstrap.owner import owner_of
 from homeport.bootstrap.reconciler import BootstrapReconciler
 from homeport.bootstrap.scope import is_created
 from homeport.bootstrap.secret import store_data
@@ -81,13 +80,11 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
         return not is_created(config) or self._upkeep.waits_for_connection(key_of(config))
 
     def load(self, obj: KubeadmConfig) -> ConfigScope | None:
-        """None without an owner and its Cluster: whoever takes it, or the Cluster when it comes, wakes us."""
         if obj.metadata.deletion_timestamp:
             self._upkeep.forget(key_of(obj))
             return None
-        owner = owner_of(obj, self._machines, self._pools)
-        cluster = None if owner is None else self._clusters.get(Key(obj.metadata.namespace, owner.cluster_name))
-        return None if owner is None or cluster is None else ConfigScope(obj, owner, cluster)
+        placed = self._placed(obj)
+        return None if placed is None else ConfigScope(obj, *placed)
 
     def phases(self, scope: ConfigScope) -> Sequence[Phase[ConfigScope]]:
         return [self._await_infrastructure, self._give_lock_back, self._restore, self._make, self._keep_token]

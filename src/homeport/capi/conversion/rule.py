@@ -79,6 +79,18 @@ class Custom:
     down: Callable[[Json, Context], None]
 
 
+def ready_moved(name: str) -> Custom:
+    """`status.ready` of an older version is a field of `status.initialization` in the newest."""
+
+    def carry(obj: Json, source: str, target: str) -> None:
+        value = take(obj, source)
+        if isinstance(value, bool):
+            put(obj, target, value)
+
+    old, new = "status.ready", f"status.initialization.{name}"
+    return Custom(lambda obj, _: carry(obj, old, new), lambda obj, _: carry(obj, new, old))
+
+
 def apply_up(rules: Iterable[Rule], obj: Json, context: Context) -> None:
     for rule in rules:
         rule.up(obj, context)

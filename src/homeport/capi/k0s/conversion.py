@@ -8,7 +8,7 @@ from homeport.api.k0s import v1beta1, v1beta2
 from homeport.api.meta import Object
 from homeport.capi.conversion.codec import Context
 from homeport.capi.conversion.registration import register_conversions
-from homeport.capi.conversion.rule import ABSENT, Custom, Move, Rule, Within, find, put, take
+from homeport.capi.conversion.rule import ABSENT, Custom, Move, Rule, Within, find, put, ready_moved, take
 from homeport.capi.k0s.status import status_down, status_up
 from homeport.runtime.webhook.hook import Hooks
 
@@ -46,19 +46,7 @@ HOST: list[Rule] = [
 ]
 
 
-def _initialized_up(obj: Json, _: Context) -> None:
-    ready = take(obj, "status.ready")
-    if isinstance(ready, bool):
-        put(obj, "status.initialization.dataSecretCreated", ready)
-
-
-def _initialized_down(obj: Json, _: Context) -> None:
-    created = take(obj, "status.initialization.dataSecretCreated")
-    if isinstance(created, bool):
-        put(obj, "status.ready", created)
-
-
-_CONFIG: list[Rule] = [Within("spec", HOST), Custom(_initialized_up, _initialized_down)]
+_CONFIG: list[Rule] = [Within("spec", HOST), ready_moved("dataSecretCreated")]
 
 KINDS: tuple[tuple[tuple[type[Object], type[Object]], list[Rule]], ...] = (
     ((v1beta1.K0sWorkerConfig, v1beta2.K0sWorkerConfig), _CONFIG),

@@ -184,14 +184,9 @@ def _header(content: bytes, at: int) -> tuple[int, int, int]:
 
 
 def _length(content: bytes, at: int) -> tuple[int, int]:
-    first = content[at]
-    if first < 192:
-        return first, at + 1
-    if first < 224:
-        return ((first - 192) << 8) + content[at + 1] + 192, at + 2
-    if first == 255:
-        return int.from_bytes(content[at + 1 : at + 5]), at + 5
-    raise OpenPgpError("packets of partial length are not supported")
+    if 224 <= content[at] < 255:
+        raise OpenPgpError("packets of partial length are not supported")
+    return _subpacket_length(content, at)
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from homeport.capi.remote.etcd import Caller, call_etcd
 from homeport.machinery.protowire import Value, field, nested, number_of, parse
 
 READ, READ_WRITE = 0, 2
 PAGE_KEYS = 32
 _PERMISSIONS = {0: "read", 1: "write", 2: "readwrite"}
-
-
-class Caller(Protocol):
-    """Unary gRPC calls: capi.remote.grpc.Channel."""
-
-    async def call(self, path: str, request: bytes) -> bytes: ...
-
-    async def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +160,7 @@ class Etcd:
         await self._call("Auth/RoleGrantPermission", field(1, role) + nested(2, permission))
 
     async def _call(self, method: str, request: bytes) -> dict[int, list[Value]]:
-        raw = await self._caller.call(f"/etcdserverpb.{method}", request)
-        try:
-            return parse(raw)
-        except ValueError as broken:
-            raise ConnectionError(f"etcd's response to {method} can't be parsed: {broken}") from broken
+        return await call_etcd(self._caller, method, request)
 
 
 def _put(key: bytes, value: bytes, lease: int) -> bytes:

@@ -5,28 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.api.remote import v1beta1, v1beta2
-from homeport.capi.conversion.codec import Context
 from homeport.capi.conversion.registration import Conversions, register_conversions
-from homeport.capi.conversion.rule import Custom, Move, Within, put, take
+from homeport.capi.conversion.rule import Move, Within, ready_moved
 from homeport.runtime.webhook.hook import Hooks
 
 Json = dict[str, Any]
 
 
-def _provisioned_up(obj: Json, _: Context) -> None:
-    ready = take(obj, "status.ready")
-    if isinstance(ready, bool):
-        put(obj, "status.initialization.provisioned", ready)
-
-
-def _provisioned_down(obj: Json, _: Context) -> None:
-    provisioned = take(obj, "status.initialization.provisioned")
-    if isinstance(provisioned, bool):
-        put(obj, "status.ready", provisioned)
-
-
 _CLEANUP = Move("customCleanUpCommands", "cleanUpCommands")
-_PROVISIONED = Custom(_provisioned_up, _provisioned_down)
+_PROVISIONED = ready_moved("provisioned")
 
 KINDS: Conversions = (
     (

@@ -17,6 +17,7 @@ from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.auth.pki import PKI, PkiError
 from homeport.apiserver.http.exchange import Exchange
 from homeport.apiserver.http.server import Answer, Dispatch
+from homeport.runtime.task import Tasks
 from homeport.sim.engine.admin import Admin, Page
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
@@ -239,7 +240,7 @@ class _Api:
 
     def __init__(self, simulator: HarvesterSimulator) -> None:
         self._simulator = simulator
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def accept(self, sock: socket.socket, source: str) -> None:
         if self._simulator.closed:
@@ -251,9 +252,7 @@ class _Api:
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"connection refused: {error}") from error
         http = harvester.server.http
         assert http is not None
-        task = asyncio.create_task(http.take(sock), name=f"connection of {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(http.take(sock), f"connection of {source}")
 
 
 def _save_first(harvester: Harvester, save: Callable[[], Awaitable[None]]) -> None:

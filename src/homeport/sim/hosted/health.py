@@ -10,6 +10,7 @@ import tempfile
 
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import Issuer
+from homeport.runtime.task import Tasks
 
 _SECONDS = 10.0
 _IDLE_SECONDS = 60.0
@@ -21,12 +22,10 @@ class HealthPort:
     def __init__(self, tls: ssl.SSLContext | None = None, body: bytes = b"ok") -> None:
         self._tls = tls
         self._body = body
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def accept(self, sock: socket.socket, source: str) -> None:
-        task = asyncio.create_task(self._serve(sock), name=f"health of a program for {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._serve(sock), f"health of a program for {source}")
 
     async def _serve(self, sock: socket.socket) -> None:
         writer: asyncio.StreamWriter | None = None

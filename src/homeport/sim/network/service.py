@@ -8,6 +8,8 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol
 
+from homeport.runtime.task import Tasks
+
 _CHUNK = 64 * 1024
 
 
@@ -25,13 +27,11 @@ class Loopback:
     def __init__(self, host: str, port: int) -> None:
         self.host = host
         self.port = port
-        self._relays: set[asyncio.Task[None]] = set()
+        self._relays = Tasks()
 
     async def accept(self, sock: socket.socket, source: str) -> None:
         inner = await dial(self.host, self.port)
-        task = asyncio.create_task(relay(sock, inner), name=f"relay {source}>{self.host}:{self.port}")
-        self._relays.add(task)
-        task.add_done_callback(self._relays.discard)
+        self._relays.start(relay(sock, inner), f"relay {source}>{self.host}:{self.port}")
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

@@ -36,13 +36,7 @@ def record_requester(attributes: Attributes) -> None:
     user = attributes.ctx.user
     for field in ("username", "uid", "groups", "extra"):
         spec.pop(field, None)
-    spec["username"] = user.name
-    if user.uid:
-        spec["uid"] = user.uid
-    if user.groups:
-        spec["groups"] = list(user.groups)
-    if user.extra:
-        spec["extra"] = {key: list(values) for key, values in user.extra.items()}
+    spec |= user.info()
 
 
 class CertificateSigningRequest(Plain):

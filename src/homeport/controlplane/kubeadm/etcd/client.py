@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from homeport.capi.remote.etcd import call_etcd
 from homeport.capi.remote.grpc import Channel
 from homeport.machinery.protowire import Value, field, number_of, parse
 
@@ -90,11 +91,7 @@ class EtcdClient:
         await self._channel.close()
 
     async def _call(self, method: str, request: bytes) -> dict[int, list[Value]]:
-        raw = await self._channel.call(f"/etcdserverpb.{method}", request)
-        try:
-            return parse(raw)
-        except ValueError as broken:
-            raise ConnectionError(f"etcd's response to {method} can't be parsed: {broken}") from broken
+        return await call_etcd(self._channel, method, request)
 
 
 def _members(found: dict[int, list[Value]]) -> list[Member]:

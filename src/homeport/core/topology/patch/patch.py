@@ -14,6 +14,7 @@ from homeport.core.topology.variable.reference import BadReference, value_of, va
 from homeport.machinery import patch as jsonpatch
 from homeport.machinery import yaml
 from homeport.machinery.gotemplate import TemplateError, compiled
+from homeport.machinery.gotemplate.sprig.encoding import floats
 
 __all__ = ["PatchError", "Subject", "check_patches", "patched", "used_variables"]
 
@@ -34,7 +35,7 @@ class Subject:
     @cached_property
     def data(self) -> Any:
         """The variables as templates see them: every number is a float64 to Go, whatever it is in the schema."""
-        return _floats(dict(self.values))
+        return floats(dict(self.values))
 
     def is_meant(self, definition: PatchDefinition) -> bool:
         return selects(
@@ -167,16 +168,6 @@ def _copied(value: Any) -> Any:
         return {key: _copied(below) for key, below in value.items()}
     if isinstance(value, list):
         return [_copied(below) for below in value]
-    return value
-
-
-def _floats(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _floats(below) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_floats(below) for below in value]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
     return value
 
 

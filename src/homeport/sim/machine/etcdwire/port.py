@@ -8,6 +8,7 @@ import socket
 import ssl
 from abc import ABC, abstractmethod
 
+from homeport.runtime.task import Tasks
 from homeport.sim.machine.etcdwire.grpc import Call, GrpcConnection
 
 _HANDSHAKE_SECONDS = 10.0
@@ -18,7 +19,7 @@ class GrpcPort(ABC):
 
     def __init__(self, title: str) -> None:
         self._title = title
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     @abstractmethod
     def tls(self) -> ssl.SSLContext | None:
@@ -29,9 +30,7 @@ class GrpcPort(ABC):
         """What this client may call, by path."""
 
     async def accept(self, sock: socket.socket, source: str) -> None:
-        task = asyncio.create_task(self._serve(sock), name=f"{self._title} for {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._serve(sock), f"{self._title} for {source}")
 
     async def _serve(self, sock: socket.socket) -> None:
         reader = asyncio.StreamReader()

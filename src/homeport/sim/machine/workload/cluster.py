@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import random
@@ -20,6 +19,7 @@ from homeport.apiserver.kinds.install import leave_protection
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.runtime.clock import Clock
+from homeport.runtime.task import Tasks
 from homeport.sim.machine.etcdwire.member import PORT as ETCD_PORT
 from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.workload.controller import Controllers
@@ -51,16 +51,14 @@ class ApiService:
 
     def __init__(self, cluster: WorkloadCluster) -> None:
         self.cluster = cluster
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def accept(self, sock: socket.socket, source: str) -> None:
         """Straight into the server, without a detour by its own port."""
         http = self.cluster.server.http
         if http is None or self.cluster.closed:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused: the API server has ended")
-        task = asyncio.create_task(http.take(sock), name=f"connection of {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(http.take(sock), f"connection of {source}")
 
 
 @dataclass(slots=True, eq=False, repr=False)

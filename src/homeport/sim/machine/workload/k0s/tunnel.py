@@ -6,17 +6,17 @@ import asyncio
 import contextlib
 import socket
 
+from homeport.runtime.task import Tasks
+
 
 class TunnelPort:
     """Accepts connections and keeps them until the peer leaves: nothing is carried here. `close` it."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def accept(self, sock: socket.socket, source: str) -> None:
-        task = asyncio.create_task(self._hold(sock), name=f"agent {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._hold(sock), f"agent {source}")
 
     async def _hold(self, sock: socket.socket) -> None:
         with contextlib.suppress(OSError), sock:
@@ -24,7 +24,4 @@ class TunnelPort:
                 pass
 
     async def close(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()

@@ -9,6 +9,8 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from homeport.runtime.task import Tasks
+
 _HEAD_BYTES = 64 * 1024
 _BODY_BYTES = 16 * 1024 * 1024
 _IDLE_SECONDS = 60.0
@@ -47,18 +49,13 @@ class HttpsService:
     def __init__(self, tls: ssl.SSLContext, answer: Answer) -> None:
         self._tls = tls
         self._answer = answer
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     async def accept(self, sock: socket.socket, source: str) -> None:
-        task = asyncio.create_task(self._serve(sock), name=f"connection of {source}")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._serve(sock), f"connection of {source}")
 
     async def close(self) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _serve(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
