@@ -35,6 +35,10 @@ log_level = click.option(
     help="Log messages of this level and above.",
 )
 
+without = click.option(
+    "--without", metavar="COMPONENT", multiple=True, help="Leave out a component, for example nutanix or ccm."
+)
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 
 admin_port = click.option(

@@ -69,9 +69,7 @@ _KUBECONFIG = click.option(
     help="Install only definitions, namespaces and the inventory, for controllers that run elsewhere with `homeport up "
     "--kubeconfig`.",
 )
-@click.option(
-    "--without", metavar="COMPONENT", multiple=True, help="Leave out a component, for example nutanix or ccm."
-)
+@option.without
 @click.option("--dry-run", is_flag=True, help="Change nothing: print all objects. Needs no cluster.")
 @click.option("-o", "--output", type=click.Choice(["yaml"]), help="Format of --dry-run (default: yaml).")
 @click.option("--wait", is_flag=True, help="Wait until all replicas are available.")
