@@ -183,10 +183,10 @@ async def run_plane(folder: Path, dial: DialOptions) -> None:
     """What `homeport up` runs."""
     from homeport.apiserver.auth.file import make_private_dir
     from homeport.app import log
+    from homeport.app.plane.show import stop_event
+    from homeport.app.plane.standalone import Plane
     from homeport.app.platform import chosen
     from homeport.app.settings import Settings
-    from homeport.app.show import stop_event
-    from homeport.app.standalone import Plane
 
     streams = log.configure(level="warning")
     settings = Settings.make(folder / "data", "127.0.0.1:0", dial=dial)

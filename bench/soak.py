@@ -35,7 +35,8 @@ import uvloop  # noqa: E402
 
 from homeport.api.cluster.v1beta2 import Cluster  # noqa: E402
 from homeport.api.meta import Resource, Unstructured  # noqa: E402
-from homeport.app import log, standalone  # noqa: E402
+from homeport.app import log  # noqa: E402
+from homeport.app.plane import standalone  # noqa: E402
 from homeport.app.platform import chosen  # noqa: E402
 from homeport.app.settings import Settings, Simulators  # noqa: E402
 from homeport.client import kubeconfig  # noqa: E402

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster import Cluster
-from homeport.app.instance import read_instance
+from homeport.app.plane.instance import read_instance
 
 pytestmark = [pytest.mark.timeout(300)]
 

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from e2e.cluster import Cluster
-from homeport.app.instance import read_instance
+from homeport.app.plane.instance import read_instance
 from unit.sim.harvester.harvester_kit import vm_manifest
 
 pytestmark = [pytest.mark.timeout(240)]

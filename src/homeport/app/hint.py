@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from homeport.app.earlier import read_earlier
+from homeport.app.plane.earlier import read_earlier
 from homeport.app.settings import DEFAULT_DATA, Settings
 
 

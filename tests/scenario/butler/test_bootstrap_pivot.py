@@ -15,8 +15,8 @@ from homeport.api.butler.v1alpha1 import ClusterBootstrap, MachineRequest, Provi
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.app.kubernetes.bootstrap import Bootstrap, Files
 from homeport.app.object.inventory import publish_inventory
+from homeport.app.plane.standby import Standby
 from homeport.app.platform import chosen
-from homeport.app.standby import Standby
 from homeport.client.errors import NotFound
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, Query

@@ -7,7 +7,8 @@ import pytest
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, MachineSet
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
-from homeport.app import adoption, orphan
+from homeport.app.orphan import adoption
+from homeport.app.orphan import request as orphan
 from homeport.client.protocol import Key
 from homeport.providers.harvester.infracluster.resource import VM
 from homeport.runtime.testing import virtual

@@ -10,7 +10,7 @@ import pytest
 
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment
-from homeport.app.registry import start_registry
+from homeport.app.simulation.registry import start_registry
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import virtual

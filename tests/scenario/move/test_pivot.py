@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from homeport.api.cluster.v1beta2 import MachineDeployment
-from homeport.app.standby import Standby
-from homeport.app.supervisor import Supervisor
+from homeport.app.plane.standby import Standby
+from homeport.app.plane.supervisor import Supervisor
 from homeport.move.pivot import pivot
 from homeport.move.standby import step_back, step_forward
 from homeport.runtime.manager import Manager

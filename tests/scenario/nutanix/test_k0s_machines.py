@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from homeport.app.registry import start_registry
+from homeport.app.simulation.registry import start_registry
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
 from homeport.runtime.clock import LoopClock, run_virtual

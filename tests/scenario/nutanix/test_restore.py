@@ -14,7 +14,8 @@ from campaign import CAMPAIGN
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
-from homeport.app import adoption, orphan
+from homeport.app.orphan import adoption
+from homeport.app.orphan import request as orphan
 from homeport.capi.name import CONTROL_PLANE_LABEL
 from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from homeport.app.archive import ArchiveError, restore_archive, write_archive
+from homeport.app.backup.archive import ArchiveError, restore_archive, write_archive
 from homeport.cli.plane.restore import command
 from homeport.store import Store
 

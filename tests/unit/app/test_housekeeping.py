@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.app.housekeeping import LogFile, release_memory
+from homeport.app.plane.housekeeping import LogFile, release_memory
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.app.instance import AlreadyRunning, Claim, Instance, claimed, stop
+from homeport.app.plane.instance import AlreadyRunning, Claim, Instance, claimed, stop
 
 
 def test_a_claim_excludes_a_second_one_and_names_its_holder(tmp_path: Path) -> None:

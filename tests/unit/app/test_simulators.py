@@ -8,7 +8,7 @@ import pytest
 
 from homeport.app import simulators
 from homeport.app.settings import SettingsError, Simulators, parse_by_name, parse_names
-from homeport.app.simulation import Simulation, SimulationError
+from homeport.app.simulation.simulation import Simulation, SimulationError
 from homeport.runtime.telemetry.stream import LogStreams
 from homeport.sim.engine.guest import Machine
 from homeport.sim.machine.image import Image

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
+from homeport.app.plane.supervisor import Supervisor
 from homeport.app.report.part import Part
-from homeport.app.supervisor import Supervisor
 from homeport.runtime.clock import LoopClock
 from homeport.runtime.queue import Backoff
 from homeport.runtime.testing import virtual

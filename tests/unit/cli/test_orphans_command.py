@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from homeport.app import orphan
+from homeport.app.orphan import request as orphan
 from homeport.cli.cluster.orphans import _row
 from homeport.cli.main import group
 from homeport.client.protocol import Key

@@ -16,11 +16,11 @@ from homeport.app.kubernetes.install import publish_once
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
 from homeport.app.kubernetes.webhook import needs_of as webhook_needs
+from homeport.app.plane.show import Show, stop_event
+from homeport.app.plane.supervisor import Supervisor
 from homeport.app.platform import Platform
 from homeport.app.report.describe import cached, describe
 from homeport.app.report.description import Description
-from homeport.app.show import Show, stop_event
-from homeport.app.supervisor import Supervisor
 from homeport.capi.chartsettings import OWN_ADDRESSES, ChartSettings
 from homeport.capi.definition.inventory import is_inventory
 from homeport.capi.environment import Environment

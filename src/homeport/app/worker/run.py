@@ -48,11 +48,11 @@ def _end_with(parent: int) -> None:
 
 
 async def _run(order: Order) -> None:
-    from homeport.app.backup import FolderBackups
-    from homeport.app.instance import BACKUP_PATH
+    from homeport.app.backup.folder import FolderBackups
+    from homeport.app.plane.instance import BACKUP_PATH
+    from homeport.app.plane.standalone import tune_garbage_collection
     from homeport.app.platform import chosen
     from homeport.app.settings import Settings
-    from homeport.app.standalone import tune_garbage_collection
     from homeport.capi.environment import Environment
     from homeport.capi.shard import shard_of
     from homeport.client import kubeconfig

@@ -29,7 +29,7 @@ def command() -> None:
 @click.argument("cluster")
 def list_(where: Where, cluster: str) -> None:
     """List the orphaned VMs of CLUSTER, and why each one is kept."""
-    from homeport.app import orphan
+    from homeport.app.orphan import request as orphan
 
     found = _ask(where, cluster, orphan.look)
     if not found:
@@ -139,7 +139,7 @@ def adopt(
     The Cluster is paused meanwhile, so that nothing is rolled out, created or deleted. Replicas grow to the number of
     Machines that run.
     """
-    from homeport.app import adoption
+    from homeport.app.orphan import adoption
 
     if bool(names) == everything:
         raise click.UsageError("name the VMs to adopt, or use --all")
@@ -162,7 +162,7 @@ def remove(where: Where, cluster: str, names: tuple[str, ...], force: bool, dry_
     A VM that the workload cluster uses is refused unless --force is given. A VM that belongs to an object is always
     refused: delete its Machine instead.
     """
-    from homeport.app import orphan
+    from homeport.app.orphan import request as orphan
 
     chosen = _ask(where, cluster, lambda client, key: orphan.removable(client, key, names, force=force))
     for each in chosen:
@@ -177,6 +177,6 @@ def remove(where: Where, cluster: str, names: tuple[str, ...], force: bool, dry_
 
 
 def _ask(where: Where, cluster: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
-    from homeport.app.orphan import Refused
+    from homeport.app.orphan.request import Refused
 
     return ask(where, cluster, work, Refused)

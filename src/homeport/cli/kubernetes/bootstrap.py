@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from homeport.app.instance import read_instance
+from homeport.app.plane.instance import read_instance
 from homeport.app.settings import Settings
 from homeport.cli import option
 from homeport.cli.option import data as data_option

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from homeport import __version__
-from homeport.app.instance import claimed, read_instance
+from homeport.app.plane.instance import claimed, read_instance
 from homeport.app.settings import Settings
 
 _START_SECONDS = 60.0

@@ -20,7 +20,7 @@ from homeport.cli.option import data as data_option
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 def command(file: Path, data: Path, force: bool) -> None:
     """Write database, keys and volumes of DIR to FILE (mode 0600). Works whether or not the plane is running."""
-    from homeport.app.archive import write_archive
+    from homeport.app.backup.archive import write_archive
     from homeport.client.errors import ApiError
     from homeport.store import StoreError
 
@@ -68,7 +68,7 @@ class _Copied:
 def _copy(settings: Settings) -> _Copied:
     """Consistent copies of the database, and of the simulated site and volumes, if there are any: by the running plane,
     or by ourselves when there is none."""
-    from homeport.app.instance import BACKUP_PATH, read_instance
+    from homeport.app.plane.instance import BACKUP_PATH, read_instance
 
     if read_instance(settings.data) is not None:
         from homeport.app.remote import ask
@@ -77,7 +77,7 @@ def _copy(settings: Settings) -> _Copied:
         return _Copied(found["database"], found.get("simulated"), found.get("volumes"))
     import asyncio
 
-    from homeport.app.standalone import copy_closed, copy_volumes
+    from homeport.app.backup.copy import copy_closed, copy_volumes
 
     site = settings.simulated if settings.simulated_before else None
     database = asyncio.run(copy_closed(settings))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from homeport.app.instance import read_instance, stop
+from homeport.app.plane.instance import read_instance, stop
 from homeport.cli.option import data as data_option
 
 

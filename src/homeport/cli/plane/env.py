@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from homeport.app.hint import up_command
-from homeport.app.instance import read_instance
+from homeport.app.plane.instance import read_instance
 from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
 

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 def run(settings: Settings, log_level: str, plugins: Sequence[str], without: Sequence[str]) -> None:
     _import_quickly()
     from homeport.apiserver.auth.pki import PkiError
-    from homeport.app import standalone
-    from homeport.app.instance import AlreadyRunning
+    from homeport.app.plane import standalone
+    from homeport.app.plane.instance import AlreadyRunning
+    from homeport.app.plane.server import StartError
     from homeport.app.platform import PluginError, chosen
     from homeport.store import StoreError
 
@@ -45,7 +46,7 @@ def run(settings: Settings, log_level: str, plugins: Sequence[str], without: Seq
         _loop(standalone.run(settings, show, chosen(plugins, without), streams, choice))
     except PluginError as error:
         raise click.UsageError(str(error)) from error
-    except (AlreadyRunning, standalone.StartError, StoreError, PkiError) as error:
+    except (AlreadyRunning, StartError, StoreError, PkiError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:
         error.filename = error.filename or str(settings.data)  # a write that finds no space does not say where

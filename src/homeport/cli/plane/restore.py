@@ -16,7 +16,7 @@ from homeport.cli.option import data as data_option
 @data_option
 def command(file: Path, data: Path) -> None:
     """Replace the contents of DIR with the backup FILE. Stop the plane first. The old state is kept next to it."""
-    from homeport.app.archive import ArchiveError, restore_archive
+    from homeport.app.backup.archive import ArchiveError, restore_archive
     from homeport.store import StoreError
 
     settings = Settings.make(data)

@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from homeport.app.hint import up_command
-from homeport.app.instance import STATUS_PATH, Instance, read_instance
+from homeport.app.plane.instance import STATUS_PATH, Instance, read_instance
 from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from homeport.app.earlier import read_earlier
-from homeport.app.instance import read_instance
+from homeport.app.plane.earlier import read_earlier
+from homeport.app.plane.instance import read_instance
 from homeport.app.settings import DEFAULT_LISTEN, Settings, SettingsError
 from homeport.cli import option
 from homeport.cli.option import data as data_option

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from homeport.app.settings import Simulators
-from homeport.app.simulation import Simulation, SimulationError
+from homeport.app.simulation.simulation import Simulation, SimulationError
 from homeport.client.config import Config
 from homeport.client.errors import NotFound
 from homeport.client.http import HttpClient

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from homeport.app.components import COMPONENTS
-from homeport.app.registry import published_charts, read_folder
+from homeport.app.simulation.registry import published_charts, read_folder
 from homeport.capi.component import ChartFolder
 from homeport.machinery import yaml
 from homeport.machinery.chart import ReleaseInfo, load_chart, render, unpack

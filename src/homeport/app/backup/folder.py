@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from homeport import __version__
-from homeport.app.archive import write_archive
+from homeport.app.backup.archive import write_archive
 from homeport.app.settings import Settings
 from homeport.capi.environment import BackupError
 from homeport.store import StoreError

@@ -16,7 +16,7 @@ from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine, MachineDeployment, MachineSet
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured
-from homeport.app.orphan import WRITE, Refused, ask, choose, find_cluster, look, served_resource
+from homeport.app.orphan.request import WRITE, Refused, ask, choose, find_cluster, look, served_resource
 from homeport.capi.name import BOOTSTRAP_GROUP, DELETE_MACHINE
 from homeport.capi.object.ownership import controller_of, is_controlled_by
 from homeport.capi.object.template import clone

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import os
-import shutil
 import sys
 import time
 import uuid
@@ -14,7 +12,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,52 +19,41 @@ import structlog
 
 from homeport import __version__
 from homeport.apiserver.auth.file import make_private_dir
-from homeport.apiserver.auth.pki import PKI
-from homeport.apiserver.embedded import SEALED, EmbeddedServer
-from homeport.app.backup import FolderBackups
-from homeport.app.definition import DefinitionError, install_definitions
-from homeport.app.earlier import Earlier, write_earlier
+from homeport.apiserver.embedded import EmbeddedServer
+from homeport.app.backup.copy import copy_database, copy_volumes
+from homeport.app.backup.folder import FolderBackups
 from homeport.app.hint import on_data, up_command
-from homeport.app.housekeeping import LogFile, keep_house
-from homeport.app.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
-from homeport.app.object.deployment import Deployments, create_namespaces, create_objects
-from homeport.app.object.inventory import publish_inventory
+from homeport.app.object.deployment import Deployments
 from homeport.app.object.pod import Components
+from homeport.app.plane.earlier import Earlier, write_earlier
+from homeport.app.plane.housekeeping import LogFile, keep_house
+from homeport.app.plane.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
+from homeport.app.plane.server import StartError, renew_certificates, start
+from homeport.app.plane.show import Show, stop_event
+from homeport.app.plane.standby import Standby
+from homeport.app.plane.supervisor import Supervisor
 from homeport.app.platform import Platform
-from homeport.app.port import holder
 from homeport.app.report.describe import describe
 from homeport.app.report.description import Description
 from homeport.app.report.part import Part
 from homeport.app.settings import Settings
-from homeport.app.show import Show, stop_event
-from homeport.app.standby import Standby
-from homeport.app.supervisor import Supervisor
 from homeport.app.worker.crew import Worker, forget_workers
 from homeport.app.worker.message import Order
 from homeport.builtin.install import install as install_builtin
 from homeport.builtin.workload.address import Pool, ServiceOptions
 from homeport.builtin.workload.binary import BinariesMissing, BinaryRunner
-from homeport.builtin.workload.process import copy_claims, end_leftovers
+from homeport.builtin.workload.process import end_leftovers
 from homeport.capi.chartsettings import ChartSettings
 from homeport.capi.environment import Environment
-from homeport.client.dial import DIRECT, DialOptions
+from homeport.client.dial import DialOptions
 from homeport.runtime.manager import Manager
-from homeport.runtime.telemetry.metric import METRICS
 from homeport.runtime.telemetry.stream import LogStreams
-from homeport.runtime.webhook.embedded import install as install_hooks
 from homeport.runtime.workload.runner import Runners
-from homeport.store import AesGcm, Store
 
 if TYPE_CHECKING:
-    from homeport.app.simulation import Simulation
+    from homeport.app.simulation.simulation import Simulation
 
 log = structlog.get_logger(__name__)
-
-_RENEWAL_CHECK_SECONDS = 6 * 3600.0
-
-
-class StartError(Exception):
-    """The plane can't start; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +94,7 @@ async def _simulated(settings: Settings, streams: LogStreams) -> AsyncIterator[S
     if settings.simulators is None:
         yield None
         return
-    from homeport.app.simulation import Simulation, SimulationError  # not for planes that simulate nothing
+    from homeport.app.simulation.simulation import Simulation, SimulationError  # not for planes that simulate nothing
 
     try:
         simulation = Simulation(settings.simulated, settings.simulators, streams)
@@ -208,7 +194,7 @@ class Plane:
             return components.note(manager)
 
         supervisor = Supervisor(changed=changed)
-        supervisor.add("certificates", lambda: _renew_certificates(server, settings))
+        supervisor.add("certificates", lambda: renew_certificates(server, settings))
         supervisor.add("cluster roles", server.aggregator.run)
         supervisor.add("housekeeping", lambda: keep_house(LogFile(settings.log)))
         supervisor.add_manager("loops", loops)
@@ -282,7 +268,7 @@ class Plane:
     async def _copy(self, server: EmbeddedServer) -> dict[str, str]:
         """For `homeport backup`, which packs the copies: the database itself is open to this process alone."""
         number = uuid.uuid4().hex
-        copied = {"database": str(await _copy_database(server.store, self._settings, number))}
+        copied = {"database": str(await copy_database(server.store, self._settings, number))}
         if self._simulation is not None:
             # After the database: a restored plane then finds every VM that its objects name.
             site = self._settings.data / f"backup-{number}.sim"
@@ -338,81 +324,3 @@ def tune_garbage_collection() -> None:
     allocations took a tenth of the processor. What is here now stays for good and need not be looked at again."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
-
-
-async def start(settings: Settings, platform: Platform, dial: DialOptions = DIRECT) -> EmbeddedServer:
-    pki = PKI.ensure(settings.pki, [settings.host], data_exists=settings.database.exists())
-    audit = settings.audit_log if settings.audit else None
-    server = await EmbeddedServer.open(settings.database, pki, audit=audit)
-    try:
-        await _prepare(server, platform, dial)
-        url = await server.serve(settings.host, settings.port)
-    except OSError as error:
-        await server.close()
-        raise _listen_error(settings, error) from error
-    except BaseException:
-        await server.close()
-        raise
-    assert server.http is not None
-    server.http.metrics.registry.register(METRICS)
-    pki.write_kubeconfig(settings.kubeconfig, url)
-    return server
-
-
-async def _prepare(server: EmbeddedServer, platform: Platform, dial: DialOptions) -> None:
-    """The kinds of the platform and what guards them, before anybody can ask for one."""
-    client = server.client()
-    install_hooks(platform.register(Environment(client, dial, server)), server)
-    try:
-        await install_definitions(client, platform.definitions())
-        await publish_inventory(client, platform.inventory())
-        await create_namespaces(client, platform.namespaces())
-        await create_objects(client, platform.objects())
-    except DefinitionError as error:
-        raise StartError(str(error)) from error
-
-
-async def _copy_database(store: Store, settings: Settings, number: str) -> Path:
-    copy = settings.data / f"backup-{number}.db"
-    await store.backup(copy)
-    return copy
-
-
-async def copy_volumes(settings: Settings, number: str) -> Path | None:
-    """Of Pods that run, or ran, as processes. None: there are none."""
-    copy = settings.data / f"backup-{number}.volumes"
-    try:
-        return copy if await asyncio.to_thread(copy_claims, settings.processes, copy) else None
-    except OSError:
-        shutil.rmtree(copy, ignore_errors=True)
-        raise
-
-
-async def copy_closed(settings: Settings) -> Path:
-    """The same for a plane that does not run."""
-    pki = PKI.ensure(settings.pki, [settings.host], data_exists=True)
-    store = await Store.open(settings.database, cipher=AesGcm(pki.secrets_key), sealed=SEALED)
-    try:
-        return await _copy_database(store, settings, uuid.uuid4().hex)
-    finally:
-        await store.close()
-
-
-def _listen_error(settings: Settings, error: OSError) -> StartError:
-    address = f"{settings.host}:{settings.port}"
-    if error.errno != errno.EADDRINUSE:
-        why = error.strerror or error
-        return StartError(
-            f"can't listen on {address}: {why}; choose an address of this machine with --listen HOST:PORT"
-        )
-    who = holder(settings.port)
-    by = f" by {who}" if who else ""
-    return StartError(f"{address} is already in use{by}: stop it, or choose another with --listen 127.0.0.1:PORT")
-
-
-async def _renew_certificates(server: EmbeddedServer, settings: Settings) -> None:
-    while True:
-        await asyncio.sleep(_RENEWAL_CHECK_SECONDS)
-        if server.pki.renew():
-            server.reload_certificate()
-        server.pki.write_kubeconfig(settings.kubeconfig, server.url)

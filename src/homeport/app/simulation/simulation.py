@@ -14,9 +14,9 @@ import structlog
 
 from homeport.app import ccm, simulators
 from homeport.app.kubernetes import standin
-from homeport.app.registry import start_registry
 from homeport.app.settings import Simulators
-from homeport.app.simulatorfolder import SimulatorFolder
+from homeport.app.simulation.folder import SimulatorFolder
+from homeport.app.simulation.registry import start_registry
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.telemetry.stream import LogStreams
