@@ -36,18 +36,17 @@ from homeport.sim.harvester.admission.machine import BY_MAC
 from homeport.sim.harvester.admission.rule import macs
 from homeport.sim.harvester.balancer.balancing import FOLLOWED as BALANCED
 from homeport.sim.harvester.balancer.balancing import Balancing
-from homeport.sim.harvester.controller.claim import BY_CLAIM, Claims
+from homeport.sim.harvester.controller.claim import Claims
 from homeport.sim.harvester.controller.image import Images
 from homeport.sim.harvester.controller.instance import Instances
 from homeport.sim.harvester.controller.keypair import KeyPairs
 from homeport.sim.harvester.controller.launcher import BY_INSTANCE, CREATED_BY, Launchers, is_launcher
 from homeport.sim.harvester.controller.machine import Machines
-from homeport.sim.harvester.controller.template import claim_names
 from homeport.sim.harvester.controller.volume import DataVolumes
 from homeport.sim.harvester.core import Core
 from homeport.sim.harvester.definition import definitions
 from homeport.sim.harvester.gate import KubernetesGate, RevisionHistory
-from homeport.sim.harvester.guest import Guestroom, machine_id
+from homeport.sim.harvester.guest import Guestroom
 from homeport.sim.harvester.host.hosting import FOLLOWED as HOSTED
 from homeport.sim.harvester.host.hosting import Hosting
 from homeport.sim.harvester.kind import (
@@ -73,6 +72,7 @@ from homeport.sim.harvester.mirror import Mirror
 from homeport.sim.harvester.object import key_of, labels, status_of
 from homeport.sim.harvester.pace import INSTANT, Pace
 from homeport.sim.harvester.subresource import Subresources
+from homeport.sim.harvester.wake import Wakes
 from homeport.sim.harvester.world import WorldFile, default_world
 from homeport.sim.network import Network
 from homeport.store import History
@@ -115,6 +115,7 @@ class Harvester:
         self.balancing = Balancing(core, network)
         self.hosting = Hosting(core, self.instances, self.launchers)
         self.loops.update({**self.balancing.loops, **self.hosting.loops})
+        self._wakes = Wakes(core, self.loops, self.launchers, self.instances)
 
     @classmethod
     async def open(
@@ -168,14 +169,12 @@ class Harvester:
         self.balancing.install(self.server.admission)
         self.hosting.install(self.server.registry)
         mirror.index(POD, BY_INSTANCE, lambda pod: [labels(pod)[CREATED_BY]] if is_launcher(pod) else [])
-        mirror.index(VOLUME, BY_CLAIM, lambda volume: _claim_of(volume))
-        for kind in (VM, VMI):
-            mirror.index(kind, "claim", _claims_used)
+        self._wakes.index()
         mirror.index(VM, BY_MAC, macs)
         admission.install(self.server, self.core)
         Subresources(self.core, self.instances).install(self.server)
         await self._populate()
-        self._connect()
+        self._wakes.connect(self.balancing.connect, self.hosting.connect)
         self._running = asyncio.create_task(self._manager.run(), name="harvester built-in loops")
         await self._manager.ready.wait()
         for vmi in mirror.all(VMI):
@@ -235,94 +234,6 @@ class Harvester:
         for name in DEPLOYMENTS:
             self.server.builtin.logs.register(SYSTEM, f"{name}-0", "apiserver", self.log)
 
-    # -- what brings what back -------------------------------------------------------------------------------------
-
-    def _connect(self) -> None:
-        mirror = self.core.mirror
-        mirror.on(POD, self.launchers.occupancy.follow)
-        mirror.on(IMAGE, lambda key, new, old: self._image_changed(key))
-        mirror.on(KEY_PAIR, lambda key, new, old: self.loops["keypair"].add(key))
-        mirror.on(CLAIM, lambda key, new, old: self._claim_changed(key))
-        mirror.on(VOLUME, self._bound_volume_changed)
-        mirror.on(DATA_VOLUME, lambda key, new, old: self._volume_changed(key))
-        mirror.on(STORAGE_CLASS, lambda key, new, old: self._class_changed())
-        mirror.on(VM, self._machine_changed)
-        mirror.on(VMI, self._instance_changed)
-        mirror.on(POD, self._pod_changed)
-        self.balancing.connect()
-        self.hosting.connect()
-        mirror.on(NODE, lambda key, new, old: self._offer_room())
-
-    def _image_changed(self, key: str) -> None:
-        self.loops["image"].add(key)
-        for vm in self.core.mirror.all(VM):  # one may have waited for this image
-            if not status_of(vm).get("ready"):
-                self.loops["machine"].add(str(key_of(vm)))
-
-    def _claim_changed(self, key: str) -> None:
-        self.loops["claim"].add(key)
-        self.loops["volume"].add(key)
-        self._wake_users(key)
-
-    def _bound_volume_changed(self, key: str, new: Json | None, old: Json | None) -> None:
-        """One that is there when the simulator starts may have lost its claim in the moment before it ended."""
-        if new is not None and old is None:
-            for claim in _claim_of(new):
-                self.loops["claim"].add(claim)
-
-    def _volume_changed(self, key: str) -> None:
-        self.loops["volume"].add(key)
-        self._wake_users(key)
-
-    def _wake_users(self, key: str) -> None:
-        for vm in self.core.mirror.by(VM, "claim", key):
-            self.loops["machine"].add(str(key_of(vm)))
-        for vmi in self.core.mirror.by(VMI, "claim", key):
-            self.loops["instance"].add(str(key_of(vmi)))
-            pod = self.launchers.of(vmi)
-            if pod is not None and not pod["spec"].get("nodeName"):
-                self.loops["launcher"].add(str(key_of(pod)))
-
-    def _class_changed(self) -> None:
-        for claim in self.core.mirror.all(CLAIM):
-            if status_of(claim).get("phase") != "Bound":
-                self.loops["claim"].add(str(key_of(claim)))
-
-    def _machine_changed(self, key: str, new: Json | None, old: Json | None) -> None:
-        self.loops["machine"].add(key)
-        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
-            self.core.guests.removed(old["metadata"]["uid"])
-            for interface in _interfaces(old["spec"]["template"]["spec"]):
-                self.core.leases.free(interface.get("macAddress", ""))
-
-    def _instance_changed(self, key: str, new: Json | None, old: Json | None) -> None:
-        self.loops["instance"].add(key)
-        self.loops["machine"].add(key)
-        if old is not None and (new is None or new["metadata"]["uid"] != old["metadata"]["uid"]):
-            self._instance_gone(old)
-
-    def _instance_gone(self, vmi: Json) -> None:
-        boot = self.instances.boots.pop(vmi["metadata"]["uid"], None)
-        machine = machine_id(vmi, self.instances.room.system(vmi))
-        if machine == vmi["metadata"]["uid"]:
-            self.core.guests.removed(machine)
-        elif boot is not None:
-            self.core.guests.powered_off(machine, crashed=True)  # its object went by force
-
-    def _pod_changed(self, key: str, new: Json | None, old: Json | None) -> None:
-        pod = new or old
-        if pod is None or not is_launcher(pod):
-            return
-        self.loops["launcher"].add(key)
-        owner = (pod["metadata"].get("ownerReferences") or [{}])[0].get("name", "")
-        self.loops["instance"].add(f"{pod['metadata']['namespace']}/{owner}")
-        if new is None:
-            self._offer_room()
-
-    def _offer_room(self) -> None:
-        for key in self.launchers.waiting:
-            self.loops["launcher"].add(key)
-
     # -- for whoever uses it -----------------------------------------------------------------------------------------
 
     def client(self, *, field_manager: str = "harvester") -> Client:
@@ -366,19 +277,6 @@ class Harvester:
             await asyncio.gather(self._running, return_exceptions=True)
         self.log.close()
         await self.server.close(drain_seconds=1.0)
-
-
-def _interfaces(spec: Json) -> list[Json]:
-    return (spec["domain"].get("devices") or {}).get("interfaces") or []
-
-
-def _claim_of(volume: Json) -> list[str]:
-    claim = volume["spec"].get("claimRef")
-    return [f"{claim['namespace']}/{claim['name']}"] if claim else []
-
-
-def _claims_used(obj: Json) -> list[str]:
-    return [f"{obj['metadata']['namespace']}/{name}" for name in claim_names(obj)]
 
 
 def _pod_status(now: str) -> Json:
