@@ -92,12 +92,7 @@ class Store:
         changes a watcher may leave unread.
         """
         if path is None:
-            if sealed and cipher is None:
-                raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
-            found = Loaded({}, [], 0, 0)
-            if copy_of is not None:
-                found = await asyncio.to_thread(_read_copy, copy_of, cipher, sealed)
-            return cls(found, history, lag_limit, clock, cipher, sealed)
+            return cls(await _in_memory(copy_of, cipher, sealed), history, lag_limit, clock, cipher, sealed)
         lock = Lock.take(path)
         loaded: list[Loaded] = []
         committer = Committer(
@@ -356,6 +351,12 @@ class Store:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailable("the store is closed")
+
+
+async def _in_memory(copy_of: Path | None, cipher: Cipher | None, sealed: frozenset[str]) -> Loaded:
+    if sealed and cipher is None:
+        raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
+    return Loaded({}, [], 0, 0) if copy_of is None else await asyncio.to_thread(_read_copy, copy_of, cipher, sealed)
 
 
 def _read_copy(path: Path, cipher: Cipher | None, sealed: frozenset[str]) -> Loaded:

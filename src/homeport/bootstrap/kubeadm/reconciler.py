@@ -177,20 +177,7 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
     async def _join(self, scope: ConfigScope, token: Token | None) -> Wait | None:
         """With a bootstrap token that this controller created, or a new one if one is needed."""
         api = kubeadm_api(_version(scope))
-        join = scope.join
-        files: tuple[File, ...] = ()
-        if scope.owner.control_plane:
-            needed = certificate.for_control_plane(scope.object.spec.cluster_configuration)
-            pairs = await certificate.find(
-                self.client, scope.cluster_key, [each.purpose for each in needed], now=self.clock.now()
-            )
-            authority = pairs["ca"].certificate
-            files = certificate.as_files(needed, pairs)
-            join["controlPlane"] = join.get("controlPlane") or {}
-        else:
-            _refuse_control_plane(scope, join)
-            authority = await certificate.find_authority(self.client, scope.cluster_key)
-            join = _with_taint(join)
+        join, authority, files = await self._join_parts(scope)
         scope.certificates = AVAILABLE
         if not scope.endpoint:
             return Wait(
@@ -219,6 +206,18 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
         )
         text = self._write_down(scope, "join", (join_configuration(filled, api),), files, sources)
         return await self._hand_out(scope, text, token)
+
+    async def _join_parts(self, scope: ConfigScope) -> tuple[dict[str, Any], bytes, tuple[File, ...]]:
+        """JoinConfiguration, the authority's certificate, and the files that a control plane needs besides."""
+        join = scope.join
+        if not scope.owner.control_plane:
+            _refuse_control_plane(scope, join)
+            return _with_taint(join), await certificate.find_authority(self.client, scope.cluster_key), ()
+        needed = certificate.for_control_plane(scope.object.spec.cluster_configuration)
+        purposes = [each.purpose for each in needed]
+        pairs = await certificate.find(self.client, scope.cluster_key, purposes, now=self.clock.now())
+        join["controlPlane"] = join.get("controlPlane") or {}
+        return join, pairs["ca"].certificate, certificate.as_files(needed, pairs)
 
     async def _hand_out(self, scope: ConfigScope, text: str, token: Token | None) -> Wait | None:
         cluster, form = scope.cluster.metadata.name, scope.object.spec.format

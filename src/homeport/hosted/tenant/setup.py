@@ -291,16 +291,8 @@ class Setup:
         source = self._find(old)
         if source is None:
             return Wait("DataStoreNotFound", f"DataStore {old} holds the data and no longer exists: restore it")
-        if source.spec.driver != "etcd" or target.spec.driver != "etcd":
-            text = (
-                f"data can't be moved from DataStore {old} ({source.spec.driver}) to {new} ({target.spec.driver}): "
-                "only etcd can be copied; set spec.dataStore back"
-            )
-            return Wait("MigrationNotSupported", text, warning=True)
-        previous = known.get(PREVIOUS, b"").decode()
-        if previous and previous != new:
-            text = f"the migration from DataStore {previous} to {old} is not finished; the next one starts after that"
-            return Wait("MigrationInProgress", text, after=RETRY_SECONDS)
+        if (obstacle := _obstacle(source, target, previous=known.get(PREVIOUS, b"").decode())) is not None:
+            return obstacle
         tenant = _tenant(known)
         # Set back before it is finished, the tenant must be allowed to write again.
         self.forget(scope.key)
@@ -365,6 +357,22 @@ def _check_schema(scope: TenantScope, data: Data, *, etcd: bool) -> None:
                 f"Secret {scope.key.namespace}/{scope.part(names.DATASTORE_CONFIG)}: data[{name}] is {held!r}, and the "
                 f"data of the control plane is in {before!r}: set it back",
             )
+
+
+def _obstacle(source: AnyDataStore, target: AnyDataStore, *, previous: str) -> Wait | None:
+    """Why the data can't be moved now. `previous`: the DataStore from which the last migration came, '' once it is
+    finished."""
+    old, new = source.metadata.name, target.metadata.name
+    if source.spec.driver != "etcd" or target.spec.driver != "etcd":
+        text = (
+            f"data can't be moved from DataStore {old} ({source.spec.driver}) to {new} ({target.spec.driver}): "
+            "only etcd can be copied; set spec.dataStore back"
+        )
+        return Wait("MigrationNotSupported", text, warning=True)
+    if previous and previous != new:
+        text = f"the migration from DataStore {previous} to {old} is not finished; the next one starts after that"
+        return Wait("MigrationInProgress", text, after=RETRY_SECONDS)
+    return None
 
 
 def _tenant(data: Data, *, adopt: bool = False) -> Tenant:

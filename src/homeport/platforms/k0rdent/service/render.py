@@ -64,7 +64,6 @@ def render_addon(
     """`cluster`: name of the Cluster. `adopt`: the release may be that of a ServiceSet which this one replaces."""
     options = merged_options(template.spec.helm_options, service.helm_options)
     timeout = timeout_of(options)
-    is_chart = "chart" in content.spec
     spec: Json = {
         "clusterName": cluster,
         **content.spec,
@@ -76,14 +75,8 @@ def render_addon(
         **({"timeout": timeout} if timeout else {}),
         **({"paused": True} if paused else {}),
     }
-    if is_chart:
-        spec["releaseName"] = service.name
-        spec |= {"skipCRDs": True} if options.get("skipCRDs") else {}
-        spec |= {"disableHooks": True} if disables_hooks(options) else {}
-        if content.values_from:
-            spec["valuesFrom"] = content.values_from
-        if service.values.strip():
-            spec["valuesTemplate"] = service.values
+    if "chart" in content.spec:
+        spec |= _release(service, content, options)
     elif service.version:
         spec["version"] = service.version
     return {
@@ -91,4 +84,15 @@ def render_addon(
         "kind": "ClusterAddon",
         "metadata": _meta(owner, addon_name(owner, service.namespace, service.name)),
         "spec": spec,
+    }
+
+
+def _release(service: ServiceWithValues, content: Content, options: Mapping[str, Any]) -> Json:
+    """What a ClusterAddon with a chart says besides."""
+    return {
+        "releaseName": service.name,
+        **({"skipCRDs": True} if options.get("skipCRDs") else {}),
+        **({"disableHooks": True} if disables_hooks(options) else {}),
+        **({"valuesFrom": content.values_from} if content.values_from else {}),
+        **({"valuesTemplate": service.values} if service.values.strip() else {}),
     }

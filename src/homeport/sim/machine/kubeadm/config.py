@@ -109,23 +109,11 @@ def read_registering(document: Mapping[str, Any], hostname: str) -> Registering:
 def read_facts(documents: Documents, address: str, kubeadm: str) -> Facts:
     """ClusterConfiguration with kubeadm's defaults."""
     given: Json = dict(documents.kinds.get("ClusterConfiguration") or {})
-    version = str(given.get("kubernetesVersion") or f"v{kubeadm}")
-    try:
-        parse_version(version)
-    except ValueError as wrong:
-        raise KubeadmError(
-            f'version "{version}" doesn\'t match patterns for neither semantic version nor labels'
-        ) from wrong
-    version = version if version.startswith("v") else f"v{version}"
+    version = _checked_version(str(given.get("kubernetesVersion") or f"v{kubeadm}"))
     networking = {"dnsDomain": "cluster.local", "serviceSubnet": "10.96.0.0/12", **(given.get("networking") or {})}
     for name in ("serviceSubnet", "podSubnet"):
         _check_subnet(name, str(networking.get(name) or ""))
     local = (documents.kinds.get("InitConfiguration") or {}).get("localAPIEndpoint") or {}
-    endpoint = str(given.get("controlPlaneEndpoint") or "")
-    try:
-        where = split_endpoint(endpoint) if endpoint else (address, int(local.get("bindPort") or 6443))
-    except ValueError as wrong:
-        raise KubeadmError(f'controlPlaneEndpoint: Invalid value: "{endpoint}": {wrong}') from wrong
     configuration = {
         "apiVersion": f"{_GROUP}/{documents.version or 'v1beta3'}",
         "kind": "ClusterConfiguration",
@@ -141,7 +129,7 @@ def read_facts(documents: Documents, address: str, kubeadm: str) -> Facts:
     return Facts(
         name=str(configuration["clusterName"]),
         version=version,
-        endpoint=where,
+        endpoint=_endpoint(str(given.get("controlPlaneEndpoint") or ""), address, int(local.get("bindPort") or 6443)),
         service_subnet=str(networking["serviceSubnet"]),
         pod_subnet=str(networking.get("podSubnet") or ""),
         dns_domain=str(networking["dnsDomain"]),
@@ -152,6 +140,24 @@ def read_facts(documents: Documents, address: str, kubeadm: str) -> Facts:
         kubelet=documents.kinds.get("KubeletConfiguration") or {},
         proxy=documents.kinds.get("KubeProxyConfiguration") or {},
     )
+
+
+def _checked_version(text: str) -> str:
+    try:
+        parse_version(text)
+    except ValueError as wrong:
+        raise KubeadmError(
+            f'version "{text}" doesn\'t match patterns for neither semantic version nor labels'
+        ) from wrong
+    return text if text.startswith("v") else f"v{text}"
+
+
+def _endpoint(given: str, address: str, port: int) -> tuple[str, int]:
+    """Where the control plane answers: as given, else at the machine itself."""
+    try:
+        return split_endpoint(given) if given else (address, port)
+    except ValueError as wrong:
+        raise KubeadmError(f'controlPlaneEndpoint: Invalid value: "{given}": {wrong}') from wrong
 
 
 def _check_subnet(name: str, text: str) -> None:
