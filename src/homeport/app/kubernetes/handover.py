@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from homeport.app.instance import STATUS_PATH
 from homeport.app.kubernetes.install import InstallError, install
 from homeport.app.kubernetes.plan import Plan
 from homeport.app.kubernetes.rollout import await_available
+from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.report.description import Description
 from homeport.client.errors import Forbidden, MethodNotAllowed, NotFound
 from homeport.client.protocol import Client

@@ -122,28 +122,13 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if blank and self._alone:
             self._never_asked[scope.key] = scope.object.metadata.uid
         # Not earlier: machines that can't be made yet must not take the addresses of those that can.
-        given = await self._claimed(scope, machine, cluster)
+        given: Wait | tuple[StaticAddress, ...] = ()
+        if self._claims is not None and not has_run(scope.object, machine):
+            given = await self._claims.hold(scope.object, cluster)
         if isinstance(given, Wait):
             return given
         driver_scope = await self._connected(scope, machine, cluster, infra_cluster)
         driver_scope.addresses = given
-        return await self._converge(scope, driver_scope, machine, cluster, infra_cluster)
-
-    async def _claimed(
-        self, scope: ProviderScope[M], machine: Machine, cluster: Cluster
-    ) -> Wait | tuple[StaticAddress, ...]:
-        if self._claims is None or has_run(scope.object, machine):
-            return ()
-        return await self._claims.hold(scope.object, cluster)
-
-    async def _converge(
-        self,
-        scope: ProviderScope[M],
-        driver_scope: MachineScope[C, M, S],
-        machine: Machine,
-        cluster: Cluster,
-        infra_cluster: C,
-    ) -> Wait | None:
         instance = await self._provider.machine_driver.observe(driver_scope)
         if instance is None and driver_scope.has_run:
             return await_location(scope.object, self._provider.location(driver_scope.session)) or self._vanished(scope)
