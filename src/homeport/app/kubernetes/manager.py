@@ -174,6 +174,13 @@ class Replica:
                 found.setdefault("caches", "not synced yet")
         return found
 
+    @property
+    def unready(self) -> str:
+        """Why a Service should not send requests here: those of webhooks, where there are some (see READINESS)."""
+        if self._webhooks is not None:
+            return self._webhooks.unready
+        return "; ".join(self.problems().values())
+
     def notes(self) -> dict[str, str]:
         """Objects that are left alone because they can't be read. Everything else is worked on."""
         return {what: why for manager in self._parts.managers for what, why in manager.unreadable().items()}

@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from homeport.app.kubernetes.layout import find_placement
 from homeport.app.kubernetes.manager import Cluster, Replica
+from homeport.app.kubernetes.webhook import WebhookSettings
 from homeport.app.platform import Platform, chosen
 from homeport.app.report.description import Description
 from homeport.app.report.part import Part
 from homeport.capi.chartsettings import ChartSettings
 from homeport.client.dial import DialOptions
 from homeport.client.http import HttpClient
+from homeport.runtime.task import cancel
 
 if TYPE_CHECKING:  # planes that simulate nothing don't load simulators
     from homeport.sim.machine.workload.pod.container import Program, Programs, Run
+
+_PROBE_SECONDS = 1.0
 
 Dial = Callable[[str], DialOptions]
 
@@ -67,8 +72,34 @@ async def _run(program: Program, dial: DialOptions) -> None:
         identity=str(meta["name"]),
     )
     program.collect()  # controllers rely on it
+    if (port := port_of(program.args)) is not None:
+        listening = partial(_publish, program, port)
+        cluster = replace(cluster, webhook=WebhookSettings(("127.0.0.1", 0), announce=listening))
     with structlog.contextvars.bound_contextvars(pod=f"{meta['namespace']}/{meta['name']}"):
-        await Replica(client, cluster, cluster.namespace, PodLog(program.log), platform, program.clock).run()
+        replica = Replica(client, cluster, cluster.namespace, PodLog(program.log), platform, program.clock)
+        probing = asyncio.create_task(_probe(program, replica), name="readiness of a simulated Pod")
+        try:
+            await replica.run()
+        finally:
+            await cancel(probing)
+
+
+def _publish(program: Program, port: int, address: tuple[str, int]) -> None:
+    from homeport.sim.network.service import Loopback
+
+    program.listen(port, Loopback(*address))
+
+
+async def _probe(program: Program, replica: Replica) -> None:
+    while True:
+        program.ready(not replica.unready)
+        await asyncio.sleep(_PROBE_SECONDS)
+
+
+def port_of(words: Sequence[str]) -> int | None:
+    """Of --webhook-listen. None: webhooks are not served."""
+    given = next((each for each in words if each.startswith("--webhook-listen=")), "")
+    return int(given.rpartition(":")[2]) if given else None
 
 
 def read_words(words: Sequence[str], namespace: str) -> tuple[Platform, Cluster]:

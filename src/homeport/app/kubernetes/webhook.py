@@ -7,7 +7,8 @@ those that are named here and whose annotation names the Secret, and into no oth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from homeport.capi.definition.stored import immutable, stored_alone
 from homeport.capi.environment import Environment
 from homeport.client.protocol import Client, Key
 from homeport.runtime.permission import Need
+from homeport.runtime.task import cancel
 from homeport.runtime.webhook import configuration
 from homeport.runtime.webhook.authority import SECRET
 from homeport.runtime.webhook.configuration import DEFINITION, MUTATING, VALIDATING, Endpoint, Policy, Service, Url
@@ -51,6 +53,7 @@ class WebhookSettings:
     listen: tuple[str, int]
     service: str = SERVICE
     url: str = ""  # '': through the Service
+    announce: Callable[[tuple[str, int]], None] = lambda address: None  # called with the address once it listens
 
 
 def endpoint_of(namespace: str, service: str = SERVICE, url: str = "") -> Endpoint:
@@ -170,7 +173,15 @@ class Webhooks:
             listen=settings.listen,
             inject=injected(self._platform.definitions(), namespace, settings.service),
         )
-        await self._server.run()
+        announcing = asyncio.create_task(self._announce(self._server), name="address of the webhooks")
+        try:
+            await self._server.run()
+        finally:
+            await cancel(announcing)
+
+    async def _announce(self, server: WebhookServer) -> None:
+        await server.started.wait()
+        self._settings.announce(server.address)
 
 
 def needs_of(definitions: Iterable[Mapping[str, Any]], namespace: str, service: str = SERVICE) -> list[Need]:

@@ -148,6 +148,7 @@ class Controllers:
             containers.busy,
             containers.has_program,
             self._pull_problem,
+            containers.unready,
         )
 
     def _later(self, seconds: float = _RETRY_SECONDS) -> None:

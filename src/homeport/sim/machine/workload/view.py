@@ -70,6 +70,7 @@ class View:
         busy: Callable[[Json], bool],
         has_program: Callable[[Json], bool] = lambda container: False,
         pull_problem: Callable[[str, str], str] = lambda node, image: "",
+        unready: Callable[[Json, Json], bool] = lambda pod, container: False,
     ) -> None:
         self.server = server
         self._reader = reader
@@ -81,6 +82,7 @@ class View:
         self.busy = busy  # whether something of a Pod still runs
         self.has_program = has_program  # whether a program runs for a container
         self.pull_problem = pull_problem  # why a node can't pull an image
+        self.unready = unready  # whether the readiness probe of a Pod's container fails
 
     # -- reading -----------------------------------------------------------------------------------------------
 

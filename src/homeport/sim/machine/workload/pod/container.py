@@ -25,6 +25,7 @@ from homeport.client.protocol import Client, Key
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.workload.kind import SERVICE_ACCOUNT, Json
 from homeport.sim.machine.workload.view import View, finished, leaving
+from homeport.sim.network import Service
 
 if TYPE_CHECKING:
     from homeport.sim.machine.workload.cluster import WorkloadCluster
@@ -49,6 +50,8 @@ class Program:
     clock: Clock
     log: Callable[[str], None] = lambda text: None  # what the container writes
     collect: Callable[[], None] = lambda: None  # starts garbage collection, which few simulated clusters need
+    listen: Callable[[int, Service], None] = lambda port, service: None  # answers at a port of the Pod
+    ready: Callable[[bool], None] = lambda value: None  # what the readiness probe of the container finds
 
     @property
     def args(self) -> list[str]:
@@ -64,6 +67,8 @@ Programs = Callable[[Mapping[str, Any]], Run | None]
 class _Started:
     task: asyncio.Task[None]
     ending: bool = False  # it was asked to, and may still have to say goodbye
+    ready: bool = False
+    ports: list[tuple[str, int]] = field(default_factory=list)  # addresses and ports that it answers at
 
 
 @dataclass(slots=True)
@@ -161,6 +166,13 @@ class Containers:
     def has_program(self, container: Json) -> bool:
         return self.programs is not None and self.programs(container) is not None
 
+    def unready(self, pod: Json, container: Json) -> bool:
+        """Whether the readiness probe of a container fails. Without a probe, or a program to ask, it never does."""
+        if not container.get("readinessProbe") or not self.has_program(container):
+            return False
+        found = self._running.get((pod["metadata"]["uid"], container["name"]))
+        return found is None or not found.ready
+
     def busy(self, pod: Json) -> bool:
         """Whether something of the Pod still runs: its object stays as long as that needs it."""
         return any(uid == pod["metadata"]["uid"] for uid, _ in self._running)
@@ -178,13 +190,34 @@ class Containers:
         token, name = AccountToken(cluster, pod), cluster.pki.server_name
         client = HttpClient(Config(cluster.server.url, token, cluster.pki.ca_pem, server_name=name))
         output = self._log(key, pod, container)
-        host, collect = kubelet.guest.host.name, cluster.loops.start
-        program = Program(pod, container, files, client, host, cluster.clock, output.write, collect)
+        program = Program(
+            pod,
+            container,
+            files,
+            client,
+            kubelet.guest.host.name,
+            cluster.clock,
+            output.write,
+            cluster.loops.start,
+            lambda port, service: self._listen(key, pod, port, service),
+            lambda value: self._probe(key, value),
+        )
         name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']} {container['name']}"
         output.write(f"started on node {pod['spec']['nodeName']}")
         task = asyncio.get_running_loop().create_task(self._run(key, run, program, name), name=name)
         self._running[key] = _Started(task)
         task.add_done_callback(lambda _: self._ended(key))
+
+    def _listen(self, key: tuple[str, str], pod: Json, port: int, service: Service) -> None:
+        address = pod["status"]["podIP"]
+        self._cluster.pods.listen(address, port, pod["spec"]["nodeName"], service)
+        self._running[key].ports.append((address, port))
+
+    def _probe(self, key: tuple[str, str], value: bool) -> None:
+        found = self._running.get(key)
+        if found is not None and found.ready != value:
+            found.ready = value
+            self._cluster.controllers.wake()
 
     def _log(self, key: tuple[str, str], pod: Json, container: Json) -> LogBuffer:
         found = self._logs.get(key)
@@ -216,7 +249,9 @@ class Containers:
             found.buffer.write(f"ended: {why}; it is started again in {pause:g} s")
 
     def _ended(self, key: tuple[str, str]) -> None:
-        self._running.pop(key, None)
+        ended = self._running.pop(key, None)
+        for address, port in ended.ports if ended is not None else ():
+            self._cluster.pods.unlisten(address, port)
         self._cluster.controllers.wake()
 
     def _pause(self, key: tuple[str, str]) -> float:

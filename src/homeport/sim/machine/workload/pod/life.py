@@ -42,6 +42,8 @@ async def _run(view: View, pod: Json, node: Json) -> None:
     if status.get("phase") == "Running" and status.get("podIP"):
         if any(ref["kind"] == JOB.kind for ref in pod["metadata"].get("ownerReferences") or ()):
             await _complete(view, pod)
+        else:
+            await _probe(view, pod)
         return
     if (not pod["spec"].get("hostNetwork") and _without_network(node)) or awaits_volumes(view, pod):
         await _wait(view, pod, {})
@@ -63,7 +65,6 @@ def _running(view: View, pod: Json, node: Json) -> Json:
     addresses = (node.get("status") or {}).get("addresses") or ()
     host = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
     address = host if pod["spec"].get("hostNetwork") else _pod_address(pod)
-    conditions = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
     mark = simulated_condition(pod, view.has_program, view.stamp)
     return {
         "phase": "Running",
@@ -73,7 +74,9 @@ def _running(view: View, pod: Json, node: Json) -> Json:
         "podIPs": [{"ip": address}],
         "startTime": view.stamp,
         "conditions": [
-            *({"type": kind, "status": "True", "lastTransitionTime": view.stamp} for kind in conditions),
+            {"type": "Initialized", "status": "True", "lastTransitionTime": view.stamp},
+            *_readiness(view, pod),
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": view.stamp},
             mark,
         ],
         "containerStatuses": [
@@ -81,7 +84,7 @@ def _running(view: View, pod: Json, node: Json) -> Json:
                 "name": each["name"],
                 "image": each.get("image", ""),
                 "imageID": "",
-                "ready": True,
+                "ready": not view.unready(pod, each),
                 "started": True,
                 "restartCount": 0,
                 "state": {"running": {"startedAt": view.stamp}},
@@ -89,6 +92,27 @@ def _running(view: View, pod: Json, node: Json) -> Json:
             for each in pod["spec"]["containers"]
         ],
     }
+
+
+def _readiness(view: View, pod: Json) -> list[Json]:
+    failing = [each["name"] for each in pod["spec"]["containers"] if view.unready(pod, each)]
+    made: Json = {"status": "True", "lastTransitionTime": view.stamp}
+    if failing:
+        text = f"containers with unready status: [{' '.join(failing)}]"
+        made = {**made, "status": "False", "reason": "ContainersNotReady", "message": text}
+    return [{"type": kind, **made} for kind in ("Ready", "ContainersReady")]
+
+
+async def _probe(view: View, pod: Json) -> None:
+    """Readiness follows what programs report."""
+    failing = {each["name"]: view.unready(pod, each) for each in pod["spec"]["containers"]}
+    states = pod["status"].get("containerStatuses") or ()
+    if all(each["ready"] != failing.get(each["name"]) for each in states):
+        return
+    kept = [each for each in pod["status"]["conditions"] if each["type"] not in ("Ready", "ContainersReady")]
+    changed = [{**each, "ready": not failing.get(each["name"])} for each in states]
+    status = {"conditions": [*kept, *_readiness(view, pod)], "containerStatuses": changed}
+    await view.set_status(POD, pod, status)
 
 
 async def _complete(view: View, pod: Json) -> None:
