@@ -14,7 +14,7 @@ from homeport.api.meta import wire
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.object.selection import selected_clusters
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Client, Key, Write
 from homeport.machinery import condition
 from homeport.runtime.cache import Cache
@@ -97,12 +97,9 @@ class Spread:
     async def _delete(self, child: ClusterAddon) -> None:
         if child.metadata.deletion_timestamp:
             return
-        try:
-            await self._client.delete(
-                ClusterAddon, Key(child.metadata.namespace, child.metadata.name), uid=child.metadata.uid
-            )
-        except NotFound:
-            return
+        await drop_object(
+            self._client, ClusterAddon, Key(child.metadata.namespace, child.metadata.name), uid=child.metadata.uid
+        )
 
     def _summary(self, scope: AddonScope, refused: Sequence[str], matching: Sequence[Cluster]) -> Wait | None:
         children = sorted(self._children(scope.object), key=lambda each: each.spec.cluster_name)

@@ -15,6 +15,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import owner_reference
+from homeport.client.absence import drop_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.runtime.cache import Cache
@@ -71,8 +72,7 @@ class InitLock:
         found = self._locks.get(lock_key(cluster))
         if found is None:
             return
-        with contextlib.suppress(NotFound):
-            await self._client.delete(CONFIG_MAP, lock_key(cluster), uid=found.uid)
+        await drop_object(self._client, CONFIG_MAP, lock_key(cluster), uid=found.uid)
 
 
 def _machine(lock: Unstructured) -> str:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.runtime.clock import rfc3339
@@ -90,9 +91,8 @@ class Tokens:
 
     async def seconds_left(self, token: Token, now: float) -> float | None:
         """How long the token is good for; None: it is gone. Without a readable expiry it is due for one: 0."""
-        try:
-            found = await self._client.get(SECRET, token.key)
-        except NotFound:
+        found = await find_object(self._client, SECRET, token.key)
+        if found is None:
             return None
         return _expiry(found) - now
 

@@ -10,6 +10,7 @@ import structlog
 from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.namespace import NAMESPACE
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.runtime.controller import Controller
@@ -36,9 +37,8 @@ class NamespaceContent:
         self._client = client
 
     async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            namespace = await self._client.get(NAMESPACE, key)
-        except NotFound:
+        namespace = await find_object(self._client, NAMESPACE, key)
+        if namespace is None:
             return None
         if namespace.metadata.get("deletionTimestamp"):
             return None
@@ -86,9 +86,8 @@ class TokenSecrets:
         self._client = client
 
     async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            secret = await self._client.get(SECRET, key)
-        except NotFound:
+        secret = await find_object(self._client, SECRET, key)
+        if secret is None:
             return None
         if secret.get("type") != TOKEN_TYPE or secret.metadata.get("deletionTimestamp"):
             return None

@@ -20,6 +20,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.builtin.graph import FOREGROUND, ORPHAN, Graph, Node, OwnerRef, concerns, peek
 from homeport.builtin.kind import key_of, reference, resource_of
 from homeport.builtin.owner import Owners, OwnerState
+from homeport.client.absence import drop_object
 from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.client.protocol import MergePatch, Propagation, Write
 from homeport.runtime.event import Recorder
@@ -188,14 +189,14 @@ class GarbageCollector:
         if resource is None:
             return  # its CRD is gone; so will it be
         log.debug("collecting", kind=node.bucket, object=node.name, policy=propagation)
-        with contextlib.suppress(NotFound):
-            await self._client.delete(
-                resource,
-                key_of(node.name),
-                uid=node.uid,
-                resource_version=str(node.revision),
-                propagation=propagation,
-            )
+        await drop_object(
+            self._client,
+            resource,
+            key_of(node.name),
+            uid=node.uid,
+            resource_version=str(node.revision),
+            propagation=propagation,
+        )
 
     async def _drop_owners(self, node: Node, lost: Collection[str]) -> None:
         resource = resource_of(self._server, node.bucket)

@@ -18,6 +18,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.resource import ServedKind
 from homeport.builtin.graph import peek
 from homeport.builtin.kind import address, key_of
+from homeport.client.absence import drop_object
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import condition
@@ -109,10 +110,7 @@ class NamespaceReconciler:
             for record in self._records(served, name):
                 if resource is None or self._store.head("namespaces", name) is not None:
                     return
-                try:
-                    await self._client.delete(resource, key_of(record.name), uid=peek(record.value).uid)
-                except NotFound:
-                    continue
+                await drop_object(self._client, resource, key_of(record.name), uid=peek(record.value).uid)
 
     # -- looking ------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from homeport import __version__
 from homeport.api.meta import Resource
 from homeport.capi.name import UNINITIALIZED_TAINT
 from homeport.ccm.node import UNINITIALIZED
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Client, Key
 
 NAMESPACE = "kube-system"
@@ -82,8 +81,7 @@ async def remove(client: Client) -> None:
         SERVICE_ACCOUNT,
     ):
         name = SECRET_NAME if kind is SECRET else NAME
-        with contextlib.suppress(NotFound):
-            await client.delete(kind, Key(NAMESPACE if kind.namespaced else "", name), propagation="Background")
+        await drop_object(client, kind, Key(NAMESPACE if kind.namespaced else "", name), propagation="Background")
 
 
 def render_secret(settings: Settings) -> Json:

@@ -18,6 +18,7 @@ from homeport.capi.name import TEMPLATE_SUFFIX
 from homeport.capi.object.ownership import ensure_owner, is_owned_by, owner_reference
 from homeport.capi.object.template import clone, cloned_from
 from homeport.capi.resolution import NotInstalled, plural
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.runtime.cache import Cache, key_of
@@ -122,9 +123,8 @@ class MachineMaker(Generic[C]):
     async def _is_clone(self, template: Unstructured, key: Key) -> bool:
         """The infrastructure machine was made from this template, or is not made yet."""
         kind = machine_kind(template)
-        try:
-            infra = await self._client.get(kind, key)
-        except NotFound:
+        infra = await find_object(self._client, kind, key)
+        if infra is None:
             return True
         return cloned_from(infra) == (f"{template['kind']}.{kind.group}", template.name)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.remote.pki import SECRET, PkiError, secret_data
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.hosted.ownership import NameTaken, is_made_by
@@ -50,9 +51,8 @@ class SecretKeeper:
         self._metadata = metadata
 
     async def read(self, name: str) -> Data | None:
-        try:
-            found = await self._client.get(SECRET, Key(self._namespace, name))
-        except NotFound:
+        found = await find_object(self._client, SECRET, Key(self._namespace, name))
+        if found is None:
             return None
         return decoded(found)
 

@@ -12,6 +12,7 @@ from homeport.api.ipam.v1alpha2 import PoolSpec
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim
 from homeport.api.meta import Resource
 from homeport.capi.addresspool import KINDS, Pool, describe, network_of, reservations, usable
+from homeport.client.absence import find_object
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key
 from homeport.ipam import conversion
@@ -182,9 +183,8 @@ class Use:
         name = str(meta.get("namespace") or "")
         if not name:
             return False
-        try:
-            found = await self._client.get(_NAMESPACE, Key("", name))
-        except NotFound:
+        found = await find_object(self._client, _NAMESPACE, Key("", name))
+        if found is None:
             return True
         return bool(found.metadata.get("deletionTimestamp"))
 
@@ -228,9 +228,8 @@ class Claimed:
         name = str((spec.get("claimRef") or {}).get("name") or "")
         if old is not None or not name:
             return []
-        try:
-            claim = await self._client.get(IPAddressClaim, Key(str(obj["metadata"].get("namespace") or ""), name))
-        except NotFound:
+        claim = await find_object(self._client, IPAddressClaim, Key(str(obj["metadata"].get("namespace") or ""), name))
+        if claim is None:
             return []
         wanted, given = claim.spec.pool_ref, spec.get("poolRef") or {}
         if wanted is None or (wanted.api_group, wanted.kind, wanted.name) == tuple(

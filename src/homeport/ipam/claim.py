@@ -9,6 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.ipam.v1beta2 import IPAddress, IPAddressClaim, IPAddressReference
 from homeport.capi.addresspool import KINDS, Pool, describe, parsed, pool_key, pool_kind, reservations, usable
 from homeport.capi.object.paused import has_annotation, is_paused
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.ipam.name import (
@@ -140,10 +141,7 @@ class ClaimReconciler(ObjectReconciler[IPAddressClaim, ClaimScope]):
         wait = self._grace_period(scope.object, scope.pool)
         if wait is not None:
             return wait
-        try:
-            address = await self.client.get(IPAddress, scope.key)
-        except NotFound:
-            address = None
+        address = await find_object(self.client, IPAddress, scope.key)
         if address is not None and owns(scope.object, address):
             await drop_address(self.client, address)
         return None

@@ -32,6 +32,7 @@ from homeport.capi.addresspool import (
 from homeport.capi.object.ownership import controller_of, is_controlled_by, owner_reference
 from homeport.capi.object.paused import is_paused
 from homeport.capi.reconciler import PausableReconciler
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.ipam.name import FIELD_MANAGER, PROTECT_ADDRESS, PROTECT_POOL, RELEASE_ADDRESS
@@ -129,9 +130,8 @@ class PoolReconciler(PausableReconciler[Pool, Scope[Pool]]):
         }
 
     async def _exists(self, chosen: Reservation) -> bool:
-        try:
-            claim = await self.client.get(IPAddressClaim, chosen.key)
-        except NotFound:
+        claim = await find_object(self.client, IPAddressClaim, chosen.key)
+        if claim is None:
             return False
         return bool(claim.metadata.uid == chosen.uid)
 

@@ -10,7 +10,8 @@ from homeport.addons.target.inventory import CONFIG_MAP
 from homeport.addons.target.object import Target
 from homeport.addons.target.watch import RELEASED
 from homeport.api.meta import Resource, Unstructured
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.absence import drop_object
+from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, Query
 from homeport.client.restmapper import RestMapper
 from homeport.helm.release.content import is_kept, uninstall_waves
@@ -67,7 +68,4 @@ async def _delete(target: Target, kind: Resource, obj: dict[str, object]) -> Non
     if live.metadata.get("deletionTimestamp"):
         return
     target.fence()
-    try:
-        await target.client.delete(kind, Key(live.namespace, live.name), uid=live.uid, propagation="Background")
-    except NotFound:
-        return
+    await drop_object(target.client, kind, Key(live.namespace, live.name), uid=live.uid, propagation="Background")

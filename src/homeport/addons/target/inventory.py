@@ -23,6 +23,7 @@ from homeport.addons.name import (
     owner_value,
 )
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Write
 
@@ -79,9 +80,8 @@ class ForeignInventory(Exception):
 
 async def read_inventory(client: Client, addon: Key) -> Inventory | None:
     """None: the cluster has none. Raises ForeignInventory."""
-    try:
-        found = await client.get(CONFIG_MAP, Key(INVENTORY_NAMESPACE, inventory_name(addon)))
-    except NotFound:
+    found = await find_object(client, CONFIG_MAP, Key(INVENTORY_NAMESPACE, inventory_name(addon)))
+    if found is None:
         return None
     data = found.get("data") or {}
     if not _is_own(found, addon):

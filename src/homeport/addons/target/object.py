@@ -16,6 +16,7 @@ from homeport.addons.target.watch import APPLIED, Watches
 from homeport.api.addon.v1alpha1 import DriftRule
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.remote.workload import Remote
+from homeport.client.absence import find_object
 from homeport.client.errors import ApiError, BadRequest, Conflict, NotFound, Timeout, Unauthorized, Unavailable
 from homeport.client.protocol import Client, Key, Query
 from homeport.client.restmapper import RestMapper
@@ -172,10 +173,7 @@ class Target:
         return f"it already exists in the cluster and {whose}: delete it, or set spec.conflictPolicy to Adopt"
 
     async def _live(self, kind: Resource, ref: Ref) -> Unstructured | None:
-        try:
-            return await self.client.get(kind, Key(ref.namespace, ref.name))
-        except NotFound:
-            return None
+        return await find_object(self.client, kind, Key(ref.namespace, ref.name))
 
     # -- looking -----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from typing import Any
 from homeport import __version__
 from homeport.api.meta import Resource
 from homeport.apiserver.embedded import EmbeddedServer
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
@@ -65,10 +66,7 @@ class Components:
         with contextlib.suppress(AlreadyExists):
             await self._client.create({"metadata": {"name": NAMESPACE}}, _WRITE, kind=_NAMESPACE)
         wanted = _spec(names)
-        try:
-            found = await self._client.get(_POD, _KEY)
-        except NotFound:
-            found = None
+        found = await find_object(self._client, _POD, _KEY)
         if found is not None and _shape(found["spec"]) != _shape(wanted):
             await self._client.delete(_POD, _KEY, uid=found.uid, grace_seconds=0)  # its containers can't be changed
             found = None

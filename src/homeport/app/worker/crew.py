@@ -15,7 +15,7 @@ import structlog
 
 from homeport.app.report.part import Gate, Part, State
 from homeport.app.worker.message import LEASE, NAMESPACE, Order, Report
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Client, Key, Query
 from homeport.machinery.address import AddressSet
 from homeport.runtime.lease import LEASE as LEASE_KIND
@@ -90,8 +90,7 @@ class Worker:
 
     async def _release(self, identity: str) -> None:
         """The process has ended for certain: the others need not wait until its lease expires."""
-        with contextlib.suppress(NotFound):
-            await self.client.delete(LEASE_KIND, Key(NAMESPACE, f"{LEASE}-{identity}"))
+        await drop_object(self.client, LEASE_KIND, Key(NAMESPACE, f"{LEASE}-{identity}"))
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
@@ -125,8 +124,7 @@ async def forget_workers(client: Client) -> None:
     """At the start of a plane: those of the one before ended with it."""
     found = await client.list(LEASE_KIND, Query(namespace=NAMESPACE, labels=f"{GROUP_LABEL}={LEASE}"))
     for each in found.items:
-        with contextlib.suppress(NotFound):
-            await client.delete(LEASE_KIND, Key(each.namespace, each.name))
+        await drop_object(client, LEASE_KIND, Key(each.namespace, each.name))
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

@@ -28,6 +28,7 @@ from homeport.capi.object.ownership import OwnedElsewhere
 from homeport.capi.remote import pki
 from homeport.capi.remote.workload import NODE, Remote
 from homeport.capi.resolution import NotInstalled
+from homeport.client.absence import find_object
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.cache import key_of
@@ -88,10 +89,7 @@ class K0sConfigReconciler(BootstrapReconciler[C, K0sScope[C]]):
 
     async def _referred(self, scope: K0sScope[C], ref: ContractRef) -> Unstructured | None:
         served = self._capi.contracts.resolve(ref)
-        try:
-            return await self.client.get(served.resource, Key(scope.key.namespace, ref.name))
-        except NotFound:
-            return None
+        return await find_object(self.client, served.resource, Key(scope.key.namespace, ref.name))
 
     async def _hand_out(
         self, scope: K0sScope[C], files: tuple[File, ...], commands: list[str], token: Token | None

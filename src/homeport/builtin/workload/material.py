@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeport.api.meta import Resource
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.runtime.workload.runner import Mount
 
@@ -164,9 +165,8 @@ class Material:
         return found
 
     async def _fetch(self, kind: Resource, name: str) -> dict[str, bytes] | None:
-        try:
-            obj = await self._client.get(kind, Key(self._namespace, name))
-        except NotFound:
+        obj = await find_object(self._client, kind, Key(self._namespace, name))
+        if obj is None:
             return None
         if kind is SECRET:
             return {k: base64.b64decode(v) for k, v in (obj.get("data") or {}).items()}

@@ -15,6 +15,7 @@ from homeport.apiserver.kinds.pod.log import LogSources
 from homeport.builtin.workload.address import pod_loopback_of
 from homeport.builtin.workload.container import Container
 from homeport.builtin.workload.status import pod_status
+from homeport.client.absence import find_object
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Key, Write
 from homeport.machinery import condition
@@ -152,9 +153,8 @@ class PodReconciler:
             await asyncio.gather(*(run.ended.wait() for run in self._runs.values()))
 
     async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            pod = await self._client.get(POD, key)
-        except NotFound:
+        pod = await find_object(self._client, POD, key)
+        if pod is None:
             return self._release(key, 0.0)
         run = self._runs.get(key)
         if run is not None and run.uid != pod.uid:

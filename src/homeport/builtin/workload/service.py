@@ -17,7 +17,7 @@ from homeport.apiserver.webhook.endpoint import target_port
 from homeport.builtin.workload.address import ADDRESS_ANNOTATION, ServiceOptions, ingress_addresses, loopback_of
 from homeport.builtin.workload.endpoint import selected, usable
 from homeport.builtin.workload.forward import Backend, Forward
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery import condition
 from homeport.runtime.cache import Cache
@@ -80,10 +80,7 @@ class ServiceReconciler:
                 await self._drop(key)
 
     async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            service = await self._client.get(SERVICE, key)
-        except NotFound:
-            service = None
+        service = await find_object(self._client, SERVICE, key)
         known = self._held.get(key)
         if known is not None and (service is None or known.uid != service.uid):
             await self._drop(key)

@@ -9,6 +9,7 @@ from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.remote.workload import Remote
+from homeport.client.absence import drop_object
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.k0s.autopilot import NAME, PLAN
@@ -98,8 +99,7 @@ async def ask_to_leave(client: Client, member: str, write: Write) -> None:
 async def forget_controller(client: Client, name: str) -> None:
     """Of a controller that is gone: k0s leaves these objects behind."""
     for kind in (CONTROL_NODE, ETCD_MEMBER):
-        with contextlib.suppress(NotFound):
-            await client.delete(kind, Key("", name))
+        await drop_object(client, kind, Key("", name))
 
 
 async def put_plan(client: Client, body: Json, write: Write) -> None:
@@ -108,5 +108,4 @@ async def put_plan(client: Client, body: Json, write: Write) -> None:
 
 
 async def drop_plan(client: Client) -> None:
-    with contextlib.suppress(NotFound):
-        await client.delete(PLAN, Key("", NAME))
+    await drop_object(client, PLAN, Key("", NAME))

@@ -6,7 +6,7 @@ from homeport.api.cluster.v1beta2 import Machine
 from homeport.capi import version
 from homeport.capi.object.ownership import adoptable, controller_of, ensure_owner, is_controlled_by, owner_reference
 from homeport.capi.remote import pki
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Client, Key, Write
 from homeport.controlplane.kubeadm.observe.member import Members
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
@@ -43,9 +43,8 @@ class Adoption:
         """Certificates that the first Machine's bootstrap made must not go with it."""
         for purpose in pki.GENERATED:
             key = Key(scope.cluster_key.namespace, pki.secret_name(scope.cluster_key.name, purpose))
-            try:
-                secret = await self._client.get(pki.SECRET, key)
-            except NotFound:
+            secret = await find_object(self._client, pki.SECRET, key)
+            if secret is None:
                 continue
             holder = controller_of(secret)
             if holder is None or holder["kind"] != "KubeadmConfig":

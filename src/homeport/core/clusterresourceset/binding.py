@@ -9,6 +9,7 @@ from homeport.api.addons.v1beta2 import ClusterResourceSet, ClusterResourceSetBi
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import wire
 from homeport.capi.object.ownership import owner_reference, owners, with_owner
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, Conflict, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.core.clusterresourceset.plan import Bindings, Outcome, RecordedResource, Ref, with_outcomes, without_set
@@ -97,10 +98,7 @@ class Ledger:
         await self._client.patch(ClusterResourceSetBinding, key, MergePatch(patch), self._write)
 
     async def _read(self, key: Key) -> ClusterResourceSetBinding | None:
-        try:
-            return await self._client.get(ClusterResourceSetBinding, key)
-        except NotFound:
-            return None
+        return await find_object(self._client, ClusterResourceSetBinding, key)
 
 
 def _owners(binding: ClusterResourceSetBinding | None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from homeport.api.meta import Object, Resource
 from homeport.capi.name import RESOURCE_SET_SECRET_TYPE, Reason
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Client, Key
 from homeport.core.clusterresourceset.plan import Ref
 from homeport.machinery.manifest import Json, ManifestError, content, parse_objects
@@ -66,9 +66,8 @@ class Sources:
     async def read(self, namespace: str, ref: Ref, metadata: Object | None) -> Source:
         """With the objects that it holds."""
         key = Key(namespace, ref.name)
-        try:
-            found = await self._client.get(KINDS[ref.kind], key)
-        except NotFound:
+        found = await find_object(self._client, KINDS[ref.kind], key)
+        if found is None:
             return _missing(ref, namespace)
         source = _parsed(ref, found)
         source.metadata = metadata

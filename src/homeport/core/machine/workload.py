@@ -7,6 +7,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import MachineDrainRule
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.absence import drop_object
 from homeport.client.errors import ApiError, Forbidden, NotFound, TooManyRequests
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.core.machine import drain, volume
@@ -118,10 +119,7 @@ class Workload:
 
 
 async def delete_node(client: Client, name: str) -> None:
-    try:
-        await client.delete(NODE, Key("", name))
-    except NotFound:
-        return
+    await drop_object(client, NODE, Key("", name))
 
 
 def refusal(error: ApiError) -> str:

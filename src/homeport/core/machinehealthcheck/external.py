@@ -10,6 +10,7 @@ from homeport.capi.name import TEMPLATE_SUFFIX, Condition, Reason
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.object.template import clone
 from homeport.capi.resolution import plural
+from homeport.client.absence import drop_object
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.machinery import condition
@@ -62,10 +63,7 @@ class External:
         if condition.find(machine.status.conditions, Condition.EXTERNALLY_REMEDIATED) is None:
             return
         request = _kind(ref, ref.kind.removesuffix(TEMPLATE_SUFFIX))
-        try:
-            await self._client.delete(request, Key(machine.metadata.namespace, machine.metadata.name))
-        except NotFound:
-            return
+        await drop_object(self._client, request, Key(machine.metadata.namespace, machine.metadata.name))
 
 
 def _kind(ref: MachineHealthCheckRemediationTemplateReference, kind: str) -> Resource:

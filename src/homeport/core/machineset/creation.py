@@ -17,7 +17,8 @@ from homeport.capi.name import CLONED_FROM_NAME, SET_NAME_LABEL, TEMPLATE_SUFFIX
 from homeport.capi.object.ownership import is_owned_by, owner_reference
 from homeport.capi.object.template import clone
 from homeport.capi.resolution import plural
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import drop_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, Query, Write
 from homeport.core.machineset.machine import annotations_of, labels_of, machine_name, new_machine
 from homeport.core.machineset.scope import SetScope
@@ -142,10 +143,7 @@ class Creation:
             log.info(
                 "deleting objects that were created for a Machine that does not exist", kind=kind.kind, name=obj.name
             )
-            try:
-                await self._client.delete(kind, key_of(obj), uid=obj.uid)
-            except NotFound:
-                continue
+            await drop_object(self._client, kind, key_of(obj), uid=obj.uid)
 
 
 def _fits(scope: SetScope, obj: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from homeport.capi.object.ownership import controller_of, ensure_owner, owner_of
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.resolution import NotInstalled, ResolvedResource
 from homeport.capi.unreadable import MACHINE, await_readable, made_from
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Key, MergePatch
 from homeport.core.index import by_cluster, keys_of
 from homeport.core.machineset import member, preflight, priority, remediation
@@ -289,10 +289,7 @@ class SetReconciler(CapiReconciler[MachineSet, SetScope]):
     async def _delete(self, scope: SetScope, machines: Iterable[Machine], *, why: str) -> None:
         alive = [m for m in machines if not m.metadata.deletion_timestamp]
         for machine in alive:
-            try:
-                await self.client.delete(Machine, key_of(machine), uid=machine.metadata.uid)
-            except NotFound:
-                continue
+            await drop_object(self.client, Machine, key_of(machine), uid=machine.metadata.uid)
         if alive:
             names = listed(m.metadata.name for m in alive)
             self.recorder.record(scope.object, "SuccessfulDelete", f"deleted {_machines(len(alive))}, {why}: {names}")

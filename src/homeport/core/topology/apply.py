@@ -13,7 +13,8 @@ from homeport.api.meta import Object, Resource, Unstructured
 from homeport.capi.name import CONVERSION_DATA, TOPOLOGY_DRY_RUN
 from homeport.capi.object.ownership import owners, rival_of
 from homeport.capi.object.paused import annotations_of
-from homeport.client.errors import Conflict, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import Conflict
 from homeport.client.protocol import Client, Key, Write
 from homeport.core.topology.desired.blueprint import TopologyError
 from homeport.runtime.cache import key_of, labels_of, uid_of
@@ -62,9 +63,8 @@ class Applier:
             return
         key = Key(str(intent["metadata"].get("namespace") or ""), str(intent["metadata"]["name"]))
         if current is None:
-            try:
-                current = await self._client.get(resource, key)
-            except NotFound:
+            current = await find_object(self._client, resource, key)
+            if current is None:
                 return
         rival = rival_of(current, wanted)
         if rival is not None:

@@ -12,7 +12,7 @@ from homeport.capi.contract import Contract, control_plane
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTRACT_LABEL_PREFIX, TOPOLOGY_OWNED_LABEL
 from homeport.capi.object.ownership import group_kind, owners
 from homeport.capi.resolution import CONTRACTS
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key
 from homeport.core.index import ensure_index
 from homeport.core.topology.apply import state_of
@@ -65,10 +65,7 @@ class Source:
         if informer.synced.is_set():
             found = informer.cache.get(key)
         else:
-            try:
-                found = await self._capi.manager.client.get(resource, key)
-            except NotFound:
-                found = None
+            found = await find_object(self._capi.manager.client, resource, key)
         if found is None:
             self._awaited.setdefault((resource, key), set()).add(asker)
         return found

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.client.errors import NotFound, TooLarge
+from homeport.client.absence import drop_object
+from homeport.client.errors import TooLarge
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.helm.errors import ReleaseError
 from homeport.helm.release.content import chart_record
@@ -68,10 +69,7 @@ class Storage:
 
     async def delete(self, release: Release) -> None:
         key = Key(release.namespace, secret_name(release.name, release.version, self._ledger))
-        try:
-            await self._client.delete(SECRET, key)
-        except NotFound:
-            return
+        await drop_object(self._client, SECRET, key)
 
     async def prune(self, history: list[Release], limit: int) -> None:
         """Keep the newest `limit` revisions and the deployed one. 0: keep all."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.absence import find_object
 from homeport.client.errors import Conflict, NotFound
 from homeport.client.protocol import Client, JsonPatch, Key
 from homeport.client.restmapper import RestMapper
@@ -74,9 +75,8 @@ class Target:
         They are moved to the apply of the same manager, as Helm 4 and kubectl do it.
         """
         for _ in range(_ATTEMPTS):
-            try:
-                live = await self._client.get(kind, key)
-            except NotFound:
+            live = await find_object(self._client, kind, key)
+            if live is None:
                 return
             moved = moved_fields(live.metadata.get("managedFields") or [])
             if moved is None:

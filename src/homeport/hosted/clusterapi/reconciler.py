@@ -13,6 +13,7 @@ from homeport.capi.name import CLUSTER_NAME_LABEL, KUBECONFIG_SUFFIX, SECRET_TYP
 from homeport.capi.object.ownership import is_controlled_by, owner_of_kind, owner_reference
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote.pki import SECRET
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.hosted import name as names
@@ -182,9 +183,8 @@ class HostedControlPlaneReconciler(CapiReconciler[HostedControlPlane, ControlPla
         return None
 
     async def _remove_tenant(self, scope: ControlPlaneScope) -> Wait | None:
-        try:
-            found = await self.client.get(self.flavour.tenant, scope.key)
-        except NotFound:
+        found = await find_object(self.client, self.flavour.tenant, scope.key)
+        if found is None:
             return None
         if not is_controlled_by(found, scope.object):
             return None

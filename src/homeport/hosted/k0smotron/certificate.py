@@ -10,7 +10,8 @@ from homeport.capi.name import CLUSTER_NAME_LABEL, SECRET_TYPE
 from homeport.capi.object.ownership import controller_of
 from homeport.capi.remote import pki
 from homeport.capi.remote.pki import GENERATED, SECRET, KeyPair, PkiError, Purpose, secret_data, secret_name
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, Write
 from homeport.hosted.certificate import sign_client, sign_peer, sign_server, stale_client, stale_server
 from homeport.hosted.k0smotron.pod.ingress import proxy_names
@@ -130,10 +131,7 @@ class Certificates:
         return _pair(await self._client.apply(body, self._write, kind=SECRET, force=True))
 
     async def _get(self, key: Key) -> Unstructured | None:
-        try:
-            return await self._client.get(SECRET, key)
-        except NotFound:
-            return None
+        return await find_object(self._client, SECRET, key)
 
     async def _create(self, body: dict[str, Any]) -> Unstructured:
         try:

@@ -19,8 +19,9 @@ from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET, PkiError
 from homeport.capi.remote.visit import connected
 from homeport.capi.remote.workload import NAMESPACE, NODE
+from homeport.client.absence import find_object
 from homeport.client.config import ConfigError
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, MergePatch
 from homeport.hosted import endpoint as endpoints
 from homeport.hosted.endpoint import Endpoint, Pending
@@ -358,9 +359,8 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
     async def _hold_dynamic_config(self, scope: ClusterScope, client: Any) -> None:
         """k0s follows its ClusterConfig inside the cluster, once it has created it."""
         key = Key("kube-system", "k0s")
-        try:
-            found = await client.get(CLUSTER_CONFIG, key)
-        except NotFound:
+        found = await find_object(client, CLUSTER_CONFIG, key)
+        if found is None:
             return
         patch = follow(found.get("spec") or {}, dynamic_spec(scope.config))
         if patch is not None:

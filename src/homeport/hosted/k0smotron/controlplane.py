@@ -21,7 +21,8 @@ from homeport.capi.object.ownership import controller_of, owner_of_kind, owner_r
 from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import pki
 from homeport.capi.remote.pki import PkiError
-from homeport.client.errors import ApiError, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, Query
 from homeport.hosted.endpoint import parse_endpoint
 from homeport.hosted.infracluster import publish_endpoint
@@ -201,9 +202,8 @@ class K0smotronControlPlaneReconciler(CapiReconciler[K0smotronControlPlane, Cont
         return await self._release_hosted(scope.object, Key(scope.key.namespace, owner["name"]))
 
     async def _release_hosted(self, control_plane: K0smotronControlPlane, key: Key) -> Wait | None:
-        try:
-            held = await self.client.get(Cluster, key)
-        except NotFound:
+        held = await find_object(self.client, Cluster, key)
+        if held is None:
             return None
         owner = controller_of(held)
         if owner is None or owner["uid"] != control_plane.metadata.uid:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from homeport.api.k0smotron.v1beta2 import JoinTokenRequest
+from homeport.client.absence import drop_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.hosted.k0smotron import status
@@ -100,8 +101,7 @@ class Deletion:
         for selector in doomed:
             query = selected(scope, selector)
             for claim in (await scope.host.client.list(CLAIM, query)).items:
-                with contextlib.suppress(NotFound):
-                    await scope.host.client.delete(CLAIM, Key(claim.namespace, claim.name), uid=claim.uid)
+                await drop_object(scope.host.client, CLAIM, Key(claim.namespace, claim.name), uid=claim.uid)
         return None
 
     async def _release_rest(self, scope: ClusterScope) -> Wait | None:

@@ -17,8 +17,9 @@ from homeport.api.meta import Resource
 from homeport.capi.capi import Capi
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.remote.pki import SECRET
+from homeport.client.absence import find_object
 from homeport.client.config import ConfigError
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, Write
 from homeport.hosted.k0smotron.grant import is_granted, refusal
 from homeport.hosted.k0smotron.name import Names, base_labels
@@ -61,18 +62,14 @@ class Hosts:
             metadata = {"name": key.name, "namespace": namespace, "labels": base_labels(cluster.metadata.name)}
             with contextlib.suppress(AlreadyExists):
                 await client.create({"metadata": metadata}, self._write, kind=CONFIG_MAP)
-        try:
-            root = await client.get(CONFIG_MAP, key)
-        except NotFound:
+        root = await find_object(client, CONFIG_MAP, key)
+        if root is None:
             return None
         return Host(client, owner_reference(root, controller=True, kind=CONFIG_MAP), remote=True)
 
     async def _connected(self, ref: KubeconfigRef, namespace: str) -> Client | Wait:
         key = Key(ref.namespace or namespace, ref.name)
-        try:
-            secret = await self._client.get(SECRET, key)
-        except NotFound:
-            secret = None
+        secret = await find_object(self._client, SECRET, key)
         # Whether a Secret of another namespace exists is nobody's business either.
         held = {} if secret is None else secret.metadata.get("annotations") or {}
         if not is_granted(key.namespace, held, namespace):

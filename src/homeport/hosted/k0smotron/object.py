@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import orjson
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.remote.pki import SECRET
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object, find_object
 from homeport.client.protocol import Key, Query, Write
 from homeport.hosted.k0smotron.host import CONFIG_MAP
 from homeport.hosted.k0smotron.pod.patch import apply_patches
@@ -78,18 +77,14 @@ class HostObjects:
         return found
 
     async def find(self, scope: ClusterScope, kind: Resource, name: str) -> Unstructured | None:
-        try:
-            return await scope.required_host.client.get(kind, Key(scope.key.namespace, name))
-        except NotFound:
-            return None
+        return await find_object(scope.required_host.client, kind, Key(scope.key.namespace, name))
 
     async def drop(self, scope: ClusterScope, kind: Resource, name: str) -> None:
         """Of our own, by a name that somebody else's object may have, too."""
         found = await self.find(scope, kind, name)
         if found is None or not is_ours(found, scope.required_host.owner):
             return
-        with contextlib.suppress(NotFound):
-            await scope.required_host.client.delete(kind, Key(found.namespace, found.name), uid=found.uid)
+        await drop_object(scope.required_host.client, kind, Key(found.namespace, found.name), uid=found.uid)
 
 
 def selected(scope: ClusterScope, labels: Mapping[str, str]) -> Query:

@@ -29,6 +29,7 @@ from homeport.capi.reconciler import CapiReconciler
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET, PkiError, secret_data
 from homeport.capi.remote.visit import connected
+from homeport.client.absence import drop_object, find_object
 from homeport.client.config import ConfigError
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Key, MergePatch
@@ -179,10 +180,7 @@ class JoinTokenRequestReconciler(CapiReconciler[JoinTokenRequest, TokenScope]):
         return None
 
     async def _secret(self, scope: TokenScope) -> Unstructured | None:
-        try:
-            return await self.client.get(SECRET, scope.key)
-        except NotFound:
-            return None
+        return await find_object(self.client, SECRET, scope.key)
 
     def _server(self, scope: TokenScope) -> str:
         found = parse_endpoint(scope.of.metadata.annotations[ENDPOINT_ANNOTATION])
@@ -260,8 +258,7 @@ class JoinTokenRequestReconciler(CapiReconciler[JoinTokenRequest, TokenScope]):
             return None
         try:
             async with connected(self._capi, self.client, cluster_key(scope.object)) as client:
-                with contextlib.suppress(NotFound):
-                    await client.delete(SECRET, Key(NAMESPACE, BootstrapToken(token_id, "").name))
+                await drop_object(client, SECRET, Key(NAMESPACE, BootstrapToken(token_id, "").name))
         except NotFound:
             return None  # without a kubeconfig no token was ever made
         except (ApiError, ConfigError, TimeoutError) as error:

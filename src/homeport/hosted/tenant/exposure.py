@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from homeport.api.meta import Unstructured
 from homeport.api.steward.v1alpha1 import IngressState
+from homeport.client.absence import find_object
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.hosted.ownership import NameTaken, is_ours
@@ -41,10 +42,7 @@ class Exposure:
 
     async def _apply(self, scope: TenantScope, route: Route) -> Unstructured:
         owners = scope.metadata()["ownerReferences"]
-        try:
-            known = await self._client.get(route.kind, Key(scope.key.namespace, route.name))
-        except NotFound:
-            known = None
+        known = await find_object(self._client, route.kind, Key(scope.key.namespace, route.name))
         if known is not None and not is_ours(known, owners[0]):
             key = Key(scope.key.namespace, route.name)
             raise NameTaken(f"{route.kind.kind} {key} exists and belongs to something else: delete or rename it")

@@ -21,8 +21,9 @@ from homeport.capi.object.ownership import is_controlled_by
 from homeport.capi.remote.pki import PkiError
 from homeport.capi.remote.workload import NODE, Connect
 from homeport.capi.version import is_valid, parse
+from homeport.client.absence import find_object
 from homeport.client.config import ConfigError
-from homeport.client.errors import Invalid, NotFound
+from homeport.client.errors import Invalid
 from homeport.client.protocol import Key, Query
 from homeport.hosted import name as names
 from homeport.hosted.connection import Connections
@@ -256,10 +257,7 @@ class TenantControlPlaneReconciler(ObjectReconciler[AnyTenantControlPlane, Tenan
         """No API server may write while its data is being removed."""
         await self._workload.forget(scope.key)
         self._setup.forget(scope.key)
-        try:
-            found = await self.client.get(DEPLOYMENT, scope.key)
-        except NotFound:
-            found = None
+        found = await find_object(self.client, DEPLOYMENT, scope.key)
         if found is not None and is_controlled_by(found, scope.object):
             if not found.metadata.get("deletionTimestamp"):
                 await self.client.delete(DEPLOYMENT, scope.key, uid=found.uid, propagation="Foreground")
@@ -277,10 +275,7 @@ class TenantControlPlaneReconciler(ObjectReconciler[AnyTenantControlPlane, Tenan
         cache = self._services if kind is SERVICE else self._deployments
         known = cache.get(scope.key)
         if known is None:
-            try:
-                known = await self.client.get(kind, scope.key)
-            except NotFound:
-                known = None
+            known = await find_object(self.client, kind, scope.key)
         if known is not None and not is_controlled_by(known, scope.object):
             text = f"{kind.kind} {scope.key} exists and belongs to something else: delete or rename one of them"
             return Wait("NameTaken", text, warning=True)

@@ -10,7 +10,8 @@ import msgspec
 from homeport.api.butler import v1alpha1 as butler
 from homeport.api.butler.v1alpha1.part import ProviderRef
 from homeport.capi import version as versions
-from homeport.client.errors import Cause, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import Cause
 from homeport.client.protocol import Client, Key, Query
 from homeport.platforms.butler.name import CONFIG_NAME
 from homeport.platforms.butler.normal.addon import (
@@ -166,10 +167,7 @@ class Neighbours:
 
     async def _world(self, namespace: str) -> World:
         """All that has a say about a cluster in this namespace."""
-        try:
-            config = await self._client.get(butler.ButlerConfig, Key("", CONFIG_NAME))
-        except NotFound:
-            config = None
+        config = await find_object(self._client, butler.ButlerConfig, Key("", CONFIG_NAME))
         teams = (await self._client.list(butler.Team, Query())).items
         is_team = any(each.metadata.name == namespace for each in teams)
         existing = await observe_existing(self._client, namespace) if is_team else ()

@@ -19,6 +19,7 @@ from homeport.api.k0rdent.v1beta1 import (
     Release,
 )
 from homeport.capi.k0s import version as k0sversion
+from homeport.client.absence import find_object
 from homeport.client.errors import Cause, NotFound
 from homeport.client.protocol import Client, Key, Query
 from homeport.infra.preflight.near import near
@@ -166,9 +167,8 @@ class Judge:
         name = template.status.schema_config_map_name
         if not name:
             return None
-        try:
-            found = await self._client.get(CONFIG_MAP, Key(template.metadata.namespace, name))
-        except NotFound:
+        found = await find_object(self._client, CONFIG_MAP, Key(template.metadata.namespace, name))
+        if found is None:
             return None
         return str((found.get("data") or {}).get("schema") or "").encode() or None
 
@@ -262,9 +262,8 @@ class Judge:
         return [Cause.forbidden("metadata.name", text)]
 
     async def release_deletion(self, obj: Json) -> list[Cause]:
-        try:
-            management = await self._client.get(Management, Key("", MANAGEMENT))
-        except NotFound:
+        management = await find_object(self._client, Management, Key("", MANAGEMENT))
+        if management is None:
             return []
         if management.spec.release != obj["metadata"]["name"]:
             return []
@@ -275,10 +274,9 @@ class Judge:
         ]
 
     async def _template(self, deployment: ClusterDeployment) -> ClusterTemplate | None:
-        try:
-            return await self._client.get(ClusterTemplate, Key(deployment.metadata.namespace, deployment.spec.template))
-        except NotFound:
-            return None
+        return await find_object(
+            self._client, ClusterTemplate, Key(deployment.metadata.namespace, deployment.spec.template)
+        )
 
     async def _templates(self, namespace: str) -> Iterable[ClusterTemplate]:
         return (await self._client.list(ClusterTemplate, Query(namespace=namespace))).items

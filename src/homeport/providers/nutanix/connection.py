@@ -9,8 +9,8 @@ from typing import Any
 from homeport.api.meta import Resource
 from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.cloud import Sources
+from homeport.client.absence import find_object
 from homeport.client.dial import DialOptions
-from homeport.client.errors import NotFound
 from homeport.client.protocol import Client as ApiClient
 from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured
@@ -160,7 +160,4 @@ class Connector:
         return found
 
     async def _optional(self, kind: Resource, key: Key) -> Any:
-        try:
-            return await self._api.get(kind, key)
-        except NotFound:
-            return None
+        return await find_object(self._api, kind, key)

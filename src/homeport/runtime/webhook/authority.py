@@ -25,7 +25,8 @@ from cryptography import x509
 from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import Issuer
-from homeport.client.errors import AlreadyExists, Conflict, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import AlreadyExists, Conflict
 from homeport.client.protocol import Client, Key, Write
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.queue import Backoff
@@ -163,9 +164,8 @@ class SharedAuthority:
         raise Conflict(f"secret {self.secret}: {_ATTEMPTS} writes in a row came too late; something keeps changing it")
 
     async def _attempt(self) -> Authority:
-        try:
-            secret = await self._client.get(SECRET, self.secret)
-        except NotFound:
+        secret = await find_object(self._client, SECRET, self.secret)
+        if secret is None:
             return await self._create()
         try:
             held = parse_authority(secret.get("data") or {})

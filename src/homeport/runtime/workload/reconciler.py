@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key
 from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
@@ -24,9 +24,8 @@ class WorkloadReconciler(ABC):
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Wait | None:
-        try:
-            owner = await self._client.get(self.kind, key)
-        except NotFound:
+        owner = await find_object(self._client, self.kind, key)
+        if owner is None:
             return None
         return await self.converge(owner)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.absence import drop_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.runtime.clock import parse_time
@@ -89,10 +90,7 @@ def seconds_to_available(owner: Unstructured, pod: Unstructured, now: float) -> 
 
 
 async def delete_pod(client: Client, pod: Unstructured) -> None:
-    try:
-        await client.delete(POD, Key(pod.namespace, pod.name), uid=pod.uid)
-    except NotFound:
-        return
+    await drop_object(client, POD, Key(pod.namespace, pod.name), uid=pod.uid)
 
 
 async def write_status(client: Client, kind: Resource, obj: Unstructured, status: dict[str, Any], write: Write) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.client.absence import drop_object, find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.runtime.clock import Clock, parse_time, rfc3339
@@ -80,13 +81,11 @@ class Core:
             await self.client.patch(kind, key_of(obj), MergePatch({**patch, "metadata": meta}), subresource=subresource)
 
     async def delete(self, kind: Resource, obj: Json, grace_seconds: int | None = None) -> None:
-        with contextlib.suppress(NotFound):
-            await self.client.delete(kind, key_of(obj), uid=obj["metadata"]["uid"], grace_seconds=grace_seconds)
+        await drop_object(self.client, kind, key_of(obj), uid=obj["metadata"]["uid"], grace_seconds=grace_seconds)
 
     async def secret(self, namespace: str, name: str) -> dict[str, Any] | None:
         """The data of a Secret, still in base64."""
-        try:
-            found = await self.client.get(SECRET, Key(namespace, name))
-        except NotFound:
+        found = await find_object(self.client, SECRET, Key(namespace, name))
+        if found is None:
             return None
         return found.get("data") or {}

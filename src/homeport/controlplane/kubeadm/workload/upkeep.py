@@ -9,6 +9,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource, Unstructured, wire
 from homeport.capi import version as versions
 from homeport.capi.name import SKIP_COREDNS, SKIP_KUBE_PROXY
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.controlplane.kubeadm.desired import Json, kubeadm_spec
@@ -47,10 +48,7 @@ class UpkeepError(Exception):
 
 async def observe_configuration(client: Client) -> Unstructured | None:
     """The ConfigMap that `kubeadm init` writes when it has come so far that others can join."""
-    try:
-        return await client.get(CONFIG_MAP, KUBEADM_CONFIG)
-    except NotFound:
-        return None
+    return await find_object(client, CONFIG_MAP, KUBEADM_CONFIG)
 
 
 async def hold_cluster_configuration(

@@ -11,7 +11,8 @@ from homeport.api.butler.v1alpha1 import MachineRequest
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
 from homeport.capi.object.ownership import controller_of
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import drop_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.machinery.talos.config import API_PORT
 from homeport.platforms.butler.bootstrap import state
@@ -134,10 +135,7 @@ class Composition:
         return addons_ready(scope.children.addons, names)
 
     async def _delete(self, addon: ClusterAddon) -> None:
-        try:
-            await self._client.delete(ClusterAddon, key_of(addon), uid=addon.metadata.uid)
-        except NotFound:
-            return
+        await drop_object(self._client, ClusterAddon, key_of(addon), uid=addon.metadata.uid)
 
     # -- all -------------------------------------------------------------------------------------------------------
 

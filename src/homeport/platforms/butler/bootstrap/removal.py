@@ -5,7 +5,7 @@ from __future__ import annotations
 from homeport.api.butler.v1alpha1 import MachineRequest
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Object
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Client, Key
 from homeport.machinery import condition
 from homeport.platforms.butler.bootstrap.node import Nodes
@@ -44,10 +44,7 @@ class Removal:
         meta = obj.metadata
         if meta.deletion_timestamp:
             return
-        try:
-            await self._client.delete(kind, Key(meta.namespace, meta.name), uid=meta.uid)
-        except NotFound:
-            return
+        await drop_object(self._client, kind, Key(meta.namespace, meta.name), uid=meta.uid)
 
 
 def _line(request: MachineRequest) -> str:

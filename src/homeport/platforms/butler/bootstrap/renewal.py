@@ -13,7 +13,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Unstructured
 from homeport.capi.object.paused import has_annotation
 from homeport.capi.remote import pki
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key, MergePatch, Write
 from homeport.machinery.talos.bundle import BundleError, parse_bundle
 from homeport.machinery.talos.client import TalosconfigError, remaining, renew_talosconfig
@@ -78,10 +78,7 @@ class TalosconfigReconciler:
         return pki.secret_data(found, BUNDLE_KEY)
 
     async def _find(self, key: Key) -> Unstructured | None:
-        try:
-            return await self._client.get(pki.SECRET, key)
-        except NotFound:
-            return None
+        return await find_object(self._client, pki.SECRET, key)
 
 
 def is_bootstrapped(cluster: Cluster) -> bool:

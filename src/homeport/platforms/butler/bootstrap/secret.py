@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.remote import pki
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, Write
 from homeport.machinery.talos.bundle import BundleError, make_bundle, parse_bundle, render_bundle
 from homeport.machinery.talos.client import render_talosconfig
@@ -88,10 +89,7 @@ class Secrets:
             await self._create(key, scope.cluster, {TALOSCONFIG_KEY: text})
 
     async def _find(self, key: Key) -> Unstructured | None:
-        try:
-            return await self._client.get(SECRET, key)
-        except NotFound:
-            return None
+        return await find_object(self._client, SECRET, key)
 
     async def _create(self, key: Key, cluster: Cluster, data: Mapping[str, str | bytes]) -> Unstructured:
         """What exists counts."""

@@ -10,6 +10,7 @@ from homeport.api.butler.v1alpha1 import TenantCluster, User
 from homeport.api.certificates.v1 import CertificateSigningRequest
 from homeport.capi.component import Setup
 from homeport.capi.remote import kubeconfig, pki
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.platforms.butler.kubeconfig.issue import RefusedRequest, check_request, sign, tenant_of
@@ -98,9 +99,8 @@ class KubeconfigReconciler(ObjectReconciler[CertificateSigningRequest, Request])
 
     async def _cluster(self, cluster: Key) -> str:
         """The part of the cluster's kubeconfig that is no secret."""
-        try:
-            secret = await self.client.get(pki.SECRET, kubeconfig.secret_key(cluster))
-        except NotFound:
+        secret = await find_object(self.client, pki.SECRET, kubeconfig.secret_key(cluster))
+        if secret is None:
             return ""
         return render_cluster(kubeconfig.parse(kubeconfig.value(secret)))
 

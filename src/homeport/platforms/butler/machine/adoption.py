@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from homeport.api.butler.v1alpha1 import GROUP, ClusterBootstrap, MachineRequest
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.platforms.butler.machine.phase import UNKNOWN
@@ -124,9 +125,8 @@ async def _exists(client: Client, namespace: str, owner: Mapping[str, Any]) -> b
     """An owner that is gone would have the request deleted, and its VM with it."""
     if owner.get("kind") != ClusterBootstrap.__resource__.kind:
         return False
-    try:
-        found = await client.get(ClusterBootstrap, Key(namespace, str(owner.get("name"))))
-    except NotFound:
+    found = await find_object(client, ClusterBootstrap, Key(namespace, str(owner.get("name"))))
+    if found is None:
         return False
     return found.metadata.uid == owner.get("uid") and not found.metadata.deletion_timestamp
 

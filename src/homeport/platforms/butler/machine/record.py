@@ -21,6 +21,7 @@ from homeport.capi.component import Setup
 from homeport.capi.name import DELETE_FOR_MOVE
 from homeport.capi.object.paused import has_annotation
 from homeport.capi.platform import MachineFact, MachineOrder, Shape
+from homeport.client.absence import drop_object
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.infra.error import ProviderError
@@ -137,8 +138,7 @@ class Records:
 
 async def strike(client: Client, namespace: str, uid: str) -> None:
     """After the provider confirmed that the VM is gone."""
-    with contextlib.suppress(NotFound):
-        await client.delete(CONFIG_MAP, Key(namespace, record_name(uid)))
+    await drop_object(client, CONFIG_MAP, Key(namespace, record_name(uid)))
 
 
 def record_name(uid: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.butler.v1alpha1 import IPAllocation, NetworkPool
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.machinery import condition
@@ -82,9 +83,8 @@ class Claims:
         return all([await self._release(tenant, key) for key in claim_keys(tenant, type_)])
 
     async def _release(self, tenant: Key, key: Key) -> bool:
-        try:
-            found = await self._client.get(IPAllocation, key)
-        except NotFound:
+        found = await find_object(self._client, IPAllocation, key)
+        if found is None:
             return True
         if _tenant_of(found) != tenant:
             return True

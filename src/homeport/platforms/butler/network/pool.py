@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from homeport.api.butler.v1alpha1 import IPAllocation, NetworkPool, ProviderConfig, TenantCluster
 from homeport.capi.addresspool import parsed
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.machinery import condition
 from homeport.machinery.address import AddressSet
@@ -85,9 +85,8 @@ class NetworkPoolReconciler(ButlerReconciler[NetworkPool, PoolScope]):
         """Who has these addresses now; None: nobody. Of another object than this very one the cache proves nothing."""
         found = scope.allocations.get(key)
         if found is None or found.metadata.uid != grant.uid:
-            try:
-                found = await self.client.get(IPAllocation, key)
-            except NotFound:
+            found = await find_object(self.client, IPAllocation, key)
+            if found is None:
                 return None
         if found.spec.pool_ref.name != scope.key.name:
             return None

@@ -10,6 +10,7 @@ from typing import Any
 from homeport.api.butler.v1alpha1 import ProviderConfig
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.platform import Origin, PlatformSupport
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.infra.error import Misconfigured
@@ -61,9 +62,8 @@ async def _check_owner(client: Client, config: ProviderConfig, model: ProviderMo
     namespace, at = config.metadata.namespace, model.credentials
     if at is None or at.namespace == namespace:
         return
-    try:
-        found = await client.get(NAMESPACE, Key("", namespace))
-    except NotFound:
+    found = await find_object(client, NAMESPACE, Key("", namespace))
+    if found is None:
         return
     if team := (found.metadata.get("labels") or {}).get(TEAM_LABEL):
         raise Misconfigured(foreign_credentials(model.type, at, namespace, team))

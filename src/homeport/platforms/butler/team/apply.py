@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from homeport.api.meta import Resource
+from homeport.client.absence import drop_object
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.platforms.butler.name import FIELD_MANAGER
@@ -57,7 +58,4 @@ async def _put(client: Client, body: Mapping[str, Any], held: Mapping[str, Any] 
 
 
 async def _delete(client: Client, kind: Resource, key: Key, uid: str) -> None:
-    try:
-        await client.delete(kind, key, uid=uid)
-    except NotFound:
-        return
+    await drop_object(client, kind, key, uid=uid)

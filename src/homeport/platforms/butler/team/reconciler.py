@@ -9,7 +9,7 @@ from homeport.api.butler.v1alpha1 import ButlerConfig, Team, TenantCluster, User
 from homeport.api.butler.v1alpha1.team import EnvironmentUsage, TeamUsage
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key, Query, Write
 from homeport.platforms.butler.name import (
     ENVIRONMENT_LABEL,
@@ -96,10 +96,7 @@ class TeamReconciler(ButlerReconciler[Team, TeamScope]):
 
     async def _hold_namespace(self, scope: TeamScope) -> Wait | None:
         team, name = scope.object, scope.model.namespace
-        try:
-            there = await self.client.get(NAMESPACE, Key("", name))
-        except NotFound:
-            there = None
+        there = await find_object(self.client, NAMESPACE, Key("", name))
         if there is not None and (there.metadata.get("labels") or {}).get(TEAM_LABEL) != name:
             scope.object.status.phase = "Failed"
             message = (

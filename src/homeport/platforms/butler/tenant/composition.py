@@ -13,7 +13,7 @@ from homeport.api.meta import Object, Resource
 from homeport.api.steward.controlplane import StewardControlPlane
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.remote.pki import SECRET
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Client, Key, Query
 from homeport.platforms.butler.tenant.name import labels_of, selector_of
 from homeport.platforms.butler.tenant.removal import NAMESPACE
@@ -118,10 +118,7 @@ class Composition:
             await self._gone(kind, Key(obj.metadata.namespace, obj.metadata.name), obj.metadata.uid)
 
     async def _gone(self, kind: type[Object] | Resource, key: Key, uid: str) -> None:
-        try:
-            await self._client.delete(kind, key, uid=uid)
-        except NotFound:
-            return
+        await drop_object(self._client, kind, key, uid=uid)
 
 
 def _settled(scope: TenantScope, names: frozenset[str]) -> bool:

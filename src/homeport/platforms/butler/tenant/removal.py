@@ -7,6 +7,7 @@ from typing import Any
 from homeport.api.butler.v1alpha1 import TenantAddon
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.machinery import condition
@@ -35,9 +36,8 @@ class Removal:
 
     async def drop_cluster(self, scope: TenantScope) -> Wait | None:
         key = Key(scope.namespace, scope.key.name)
-        try:
-            cluster = await self._client.get(Cluster, key)
-        except NotFound:
+        cluster = await find_object(self._client, Cluster, key)
+        if cluster is None:
             return None
         if cluster.spec.paused:
             if scope.object.spec.paused:
@@ -51,9 +51,8 @@ class Removal:
 
     async def drop_namespace(self, scope: TenantScope) -> Wait | None:
         key = Key("", scope.namespace)
-        try:
-            found = await self._client.get(NAMESPACE, key)
-        except NotFound:
+        found = await find_object(self._client, NAMESPACE, key)
+        if found is None:
             return None
         if not is_part_of(found.metadata.get("labels") or {}, scope.key):
             return None  # never ours

@@ -6,6 +6,7 @@ from typing import Any
 
 from homeport.api.k0rdent.v1beta1 import AccessManagement
 from homeport.api.meta import Resource
+from homeport.client.absence import find_object
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from homeport.client.protocol import Client, Key, Write
 from homeport.platforms.k0rdent.access.copy import is_copy, is_current, render_copy
@@ -28,15 +29,13 @@ class Copier:
         if all(revisions) and self._known.get(target) == revisions:
             return ""
         self._known.pop(target, None)
-        try:
-            original = await self._client.get(kind, source)
-        except NotFound:
+        original = await find_object(self._client, kind, source)
+        if original is None:
             return f"{kind.kind} {source} does not exist: create it; reconciliation resumes automatically"
         wanted = render_copy(original, target, access)
         key = Key(target.namespace, target.name)
-        try:
-            held = await self._client.get(kind, key)
-        except NotFound:
+        held = await find_object(self._client, kind, key)
+        if held is None:
             return await self._create(kind, key, wanted)
         if not is_copy(held, access):
             return f"{kind.kind} {key} exists and is not a copy: rename or delete it, or change the rule"

@@ -12,6 +12,7 @@ from cryptography import x509
 
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment, Credential
 from homeport.api.meta import Resource
+from homeport.client.absence import find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.platforms.k0rdent.cluster.config import ClusterConfig
@@ -90,9 +91,8 @@ async def find_bundle(client: Client, namespace: str, config: ClusterConfig) -> 
     if not name:
         return Found(good(PREDECLARED))
     key, field = Key(namespace, name), f"{ROOT}.{vendor.name}.{vendor.bundle_field}"
-    try:
-        found = await client.get(CONFIG_MAP, key)
-    except NotFound:
+    found = await find_object(client, CONFIG_MAP, key)
+    if found is None:
         return Found(failed(PREDECLARED, f"{field}: ConfigMap {key} does not exist: create it"))
     try:
         text = bundle_of(found)

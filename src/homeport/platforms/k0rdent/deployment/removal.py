@@ -11,7 +11,7 @@ from typing import Any
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.k0rdent.v1beta1 import ServiceSet
-from homeport.client.errors import NotFound
+from homeport.client.absence import drop_object
 from homeport.client.protocol import Client, Key, Query
 from homeport.helm.errors import HelmError
 from homeport.machinery import condition
@@ -140,10 +140,7 @@ class Removal:
 
     async def _delete(self, kind: Any, obj: Any) -> None:
         key = Key(obj.metadata.namespace, obj.metadata.name)
-        try:
-            await self._client.delete(kind, key, uid=obj.metadata.uid)
-        except NotFound:
-            return
+        await drop_object(self._client, kind, key, uid=obj.metadata.uid)
 
 
 def _progress(sets: Sequence[ServiceSet]) -> str:

@@ -12,7 +12,8 @@ from homeport.api.k0rdent.v1beta1.ipam import ProviderData
 from homeport.capi.component import Setup
 from homeport.capi.object.ownership import owner_reference
 from homeport.capi.reconciler import PausableReconciler
-from homeport.client.errors import Forbidden, Invalid, NotFound
+from homeport.client.absence import drop_object
+from homeport.client.errors import Forbidden, Invalid
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.ipam.claim import ipam_name
 from homeport.platforms.k0rdent.ipam.pool import POOL_KIND, networks_of, pool_name, pool_spec, provider_config
@@ -76,10 +77,7 @@ class IpamReconciler(PausableReconciler[ClusterIPAM, IpamScope], CheckReconciler
             if held.metadata.name in wanted or held.metadata.deletion_timestamp or not _owns(obj, held):
                 continue
             key = Key(obj.metadata.namespace, held.metadata.name)
-            try:
-                await self.client.delete(InClusterIPPool, key, uid=held.metadata.uid)
-            except NotFound:
-                continue
+            await drop_object(self.client, InClusterIPPool, key, uid=held.metadata.uid)
 
 
 def _owns(obj: ClusterIPAM, pool: InClusterIPPool) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from homeport.capi.chartsettings import ChartSettings
-from homeport.client.errors import NotFound
+from homeport.client.absence import find_object
 from homeport.client.protocol import Client, Key
 from homeport.helm.errors import SourceError
 from homeport.helm.source.held import ARCHIVES
@@ -58,9 +58,8 @@ class TemplateCharts:
         own = template.metadata.namespace or SYSTEM_NAMESPACE
         if own == SYSTEM_NAMESPACE or template.metadata.labels.get(MANAGED_LABEL) != "true":
             return own
-        try:
-            original = await self._client.get(type(template), Key(SYSTEM_NAMESPACE, template.metadata.name))
-        except NotFound:
+        original = await find_object(self._client, type(template), Key(SYSTEM_NAMESPACE, template.metadata.name))
+        if original is None:
             return own
         return SYSTEM_NAMESPACE if original.spec == template.spec else own
 

@@ -17,7 +17,8 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
 from homeport.api.meta import Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL, label_value
 from homeport.capi.object.ownership import owner_reference
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import find_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.infra.error import Misconfigured, Missing
 from homeport.infra.machine.userdata import is_cloud_config
@@ -66,10 +67,7 @@ class SshKeys:
         return _pair(found, infra)
 
     async def _find(self, infra: KubevirtCluster) -> Unstructured | None:
-        try:
-            return await self._client.get(SECRET, Key(infra.metadata.namespace, _name(infra)))
-        except NotFound:
-            return None
+        return await find_object(self._client, SECRET, Key(infra.metadata.namespace, _name(infra)))
 
 
 def _missing(infra: KubevirtCluster) -> Missing:

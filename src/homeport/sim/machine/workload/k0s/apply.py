@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import orjson
 
 from homeport.api.meta import Resource
-from homeport.client.errors import AlreadyExists, Invalid, NotFound
+from homeport.client.absence import drop_object
+from homeport.client.errors import AlreadyExists, Invalid
 from homeport.client.protocol import Key
 from homeport.sim.machine.workload.kind import NAMESPACE, Json
 
@@ -65,5 +66,4 @@ def labelled(cluster: WorkloadCluster, label: str, value: str) -> Iterator[tuple
 async def delete(cluster: WorkloadCluster, found: Iterable[tuple[Resource, Key]]) -> None:
     client = cluster.client("k0s")
     for kind, key in found:
-        with contextlib.suppress(NotFound):
-            await client.delete(kind, key)
+        await drop_object(client, kind, key)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from homeport.client.errors import AlreadyExists, NotFound
+from homeport.client.absence import drop_object
+from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery.chart import Capabilities, ReleaseInfo, Rendered, render
 from homeport.runtime.clock import rfc3339
@@ -69,8 +70,7 @@ async def uninstall(cluster: WorkloadCluster, name: str, namespace: str) -> None
         await _remove(cluster, latest, namespace, set())
     client = cluster.client("k0s")
     for record in _records(cluster, name, namespace):
-        with contextlib.suppress(NotFound):
-            await client.delete(SECRET, Key(namespace, record["metadata"]["name"]))
+        await drop_object(client, SECRET, Key(namespace, record["metadata"]["name"]))
 
 
 async def _apply(cluster: WorkloadCluster, obj: Json, namespace: str, annotations: dict[str, str]) -> Key:
