@@ -6,10 +6,11 @@ from typing import Any
 
 from homeport.api.meta import Unstructured
 from homeport.capi.cloud import Balancer
+from homeport.ccm.failure import Failures
 from homeport.ccm.service import SERVICE, balanced
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
-from homeport.infra.error import ProviderError, delay_of, policy_of
+from homeport.infra.error import ProviderError
 from homeport.machinery.address import is_address
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
@@ -26,13 +27,13 @@ class BalancerReconciler:
         self._recorder = manager.recorder
         self._services = manager.informers.get(SERVICE).cache
         self._balancer = balancer
-        self._failures: dict[Key, int] = {}
+        self._failures = Failures(manager.recorder)
         self._reported: dict[Key, str] = {}  # why a Service has no address: one event each
 
     async def reconcile(self, key: Key) -> Wait | None:
         service = self._services.get(key)
         if service is None:
-            self._failures.pop(key, None)
+            self._failures.forget(key)
             self._reported.pop(key, None)
             return None
         try:
@@ -43,12 +44,8 @@ class BalancerReconciler:
         except NotFound:
             return None  # the Service is gone
         except ProviderError as error:
-            count = self._failures[key] = self._failures.get(key, 0) + 1
-            wait = Wait(policy_of(error).reason, error.message, after=delay_of(error, count))
-            if count == 1:
-                self._recorder.record(service, wait.reason, wait.message, warning=True)
-            return wait
-        self._failures.pop(key, None)
+            return self._failures.wait(key, service, error)
+        self._failures.forget(key)
         return wait
 
     async def _hold(self, key: Key, service: Unstructured) -> Wait:

@@ -11,10 +11,11 @@ import structlog
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.cloud import Cloud, CloudInstance
 from homeport.capi.family import Family, family_of, in_order
+from homeport.ccm.failure import Failures
 from homeport.ccm.label import label_value
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Write
-from homeport.infra.error import ProviderError, delay_of, policy_of
+from homeport.infra.error import ProviderError
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.controller import Controller
@@ -52,25 +53,21 @@ class NodeReconciler:
         self._nodes = manager.informers.get(NODE).cache
         self._cloud = cloud
         self._pace = pace or Pace()
-        self._failures: dict[Key, int] = {}
+        self._failures = Failures(manager.recorder)
         self._doubts: dict[Key, int] = {}  # looks in a row at a Node that was not well
         self._services: Family = 0
 
     async def reconcile(self, key: Key) -> Wait | None:
         node = self._nodes.get(key)
         if node is None or node.metadata.get("deletionTimestamp"):
-            self._failures.pop(key, None)
+            self._failures.forget(key)
             self._doubts.pop(key, None)
             return None
         try:
             instance = await self._cloud.instance(node)
         except ProviderError as error:
-            count = self._failures[key] = self._failures.get(key, 0) + 1
-            wait = Wait(policy_of(error).reason, error.message, after=delay_of(error, count))
-            if count == 1:
-                self._recorder.record(node, wait.reason, wait.message, warning=True)
-            return wait
-        self._failures.pop(key, None)
+            return self._failures.wait(key, node, error)
+        self._failures.forget(key)
         if instance is None:
             return await self._absent(key, node)
         if not reachable(node, instance):

@@ -203,7 +203,8 @@ def label_selector(field: str, selector: Json | None) -> Iterator[Cause]:
         yield from _expression(f"{field}.matchExpressions[{i}]", rule)
 
 
-def _expression(field: str, rule: Json) -> Iterator[Cause]:
+def operands(field: str, rule: Json, *, comparing: bool = False) -> Iterator[Cause]:
+    """Whether an expression has the values that its operator needs. `comparing`: Gt and Lt are operators as well."""
     operator, values = rule.get("operator", ""), rule.get("values") or ()
     if operator in ("In", "NotIn"):
         if not values:
@@ -211,10 +212,17 @@ def _expression(field: str, rule: Json) -> Iterator[Cause]:
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             yield forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif comparing and operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            yield required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
     else:
         yield invalid(f"{field}.operator", operator, "not a valid selector operator")
+
+
+def _expression(field: str, rule: Json) -> Iterator[Cause]:
+    yield from operands(field, rule)
     yield from named(f"{field}.key", rule.get("key", ""), label_key)
-    for i, value in enumerate(values):
+    for i, value in enumerate(rule.get("values") or ()):
         if wrong := label_value(value):
             yield invalid(f"{field}.values[{i}]", value, wrong)
 

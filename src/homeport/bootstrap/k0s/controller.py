@@ -12,14 +12,12 @@ from homeport.bootstrap.k0s.machine import K0sConfigReconciler, made_or_waiting,
 from homeport.bootstrap.k0s.scope import K0sScope
 from homeport.bootstrap.kubeadm import certificate
 from homeport.bootstrap.kubeadm.userdata import File
-from homeport.bootstrap.lock import CONFIG_MAP, LOCKS, InitLock
 from homeport.bootstrap.token import Token
+from homeport.bootstrap.turn import Turn
 from homeport.capi.capi import Capi
 from homeport.capi.k0s.argument import Arguments, join_flags, runs_worker
 from homeport.capi.k0s.token import JOIN_PORT, TOKEN_FILE, render_join_token, usages
-from homeport.capi.name import Reason
 from homeport.capi.remote import pki
-from homeport.client.protocol import Key
 from homeport.machinery import condition, yaml
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
@@ -39,7 +37,7 @@ class K0sControllerConfigReconciler(K0sConfigReconciler[K0sControllerConfig]):
 
     def __init__(self, manager: Manager, capi: Capi) -> None:
         super().__init__(manager, capi, {**usages("controller"), "description": _DESCRIPTION})
-        self.lock = InitLock(self.client, manager.informers.get(CONFIG_MAP, LOCKS).cache, self._write)
+        self._turn = Turn(manager, self._write)
 
     def phases(self, scope: Controller) -> Sequence[Phase[Controller]]:
         return [
@@ -52,9 +50,8 @@ class K0sControllerConfigReconciler(K0sConfigReconciler[K0sControllerConfig]):
         ]
 
     async def _give_lock_back(self, scope: Controller) -> Wait | None:
-        holder = self.lock.holder(scope.cluster_key) if scope.initialized else None
-        if holder is not None and (holder == scope.owner.name or not self._is_machine(scope, holder)):
-            await self.lock.release(scope.cluster_key)
+        if scope.initialized:
+            await self._turn.give_back(scope)
         return None
 
     async def _keep_token(self, scope: Controller) -> Wait | None:
@@ -71,19 +68,14 @@ class K0sControllerConfigReconciler(K0sConfigReconciler[K0sControllerConfig]):
     # -- the first one, and others -------------------------------------------------------------------------------
 
     async def _init(self, scope: Controller) -> Wait | None:
-        holder = self.lock.holder(scope.cluster_key)
-        if holder is not None and holder != scope.owner.name:
-            if self._is_machine(scope, holder):
-                return _outrun(holder)
-            await self.lock.release(scope.cluster_key)
-            holder = None
+        if (wait := await self._turn.await_turn(scope)) is not None:
+            return wait
         pairs = await self._certificates(scope)
         files = certificate.as_files(_needed(), pairs)
         config = await self._config(scope, pairs["ca"])
         commands = await self._commands(scope, [])
-        # Only one machine makes the cluster: the one whose name is in the lock.
-        if holder is None and not await self.lock.take(scope.cluster, scope.owner.name):
-            return _outrun(self.lock.holder(scope.cluster_key) or "another machine")
+        if (wait := await self._turn.take(scope)) is not None:
+            return wait
         await self._hand_out(scope, (*files, config), commands, None)
         return None
 
@@ -152,9 +144,6 @@ class K0sControllerConfigReconciler(K0sConfigReconciler[K0sControllerConfig]):
             command.SUCCESS,
         ]
 
-    def _is_machine(self, scope: Controller, name: str) -> bool:
-        return Key(scope.key.namespace, name) in self._machines
-
 
 def _node_flags(scope: Controller, given: Arguments) -> list[str]:
     if not runs_worker(given):
@@ -170,11 +159,3 @@ def _brings_vip(scope: Controller) -> bool:
 
 def _needed() -> list[certificate.Needed]:
     return certificate.for_control_plane(ClusterConfiguration(certificates_dir=PKI_DIR))
-
-
-def _outrun(holder: str) -> Wait:
-    return Wait(
-        Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED,
-        f"Machine {holder!r} initializes the control plane; this one joins when it is up",
-        quiet=True,
-    )

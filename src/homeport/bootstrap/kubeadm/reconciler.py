@@ -29,11 +29,11 @@ from homeport.bootstrap.kubeadm.source import (
 )
 from homeport.bootstrap.kubeadm.status import AVAILABLE, unusable
 from homeport.bootstrap.kubeadm.userdata import File, UserData, Verb
-from homeport.bootstrap.lock import CONFIG_MAP, LOCKS, InitLock
 from homeport.bootstrap.reconciler import BootstrapReconciler
 from homeport.bootstrap.scope import is_created
 from homeport.bootstrap.secret import store_data
 from homeport.bootstrap.token import TTL_SECONDS, BadToken, Token
+from homeport.bootstrap.turn import Turn
 from homeport.bootstrap.upkeep import Upkeep
 from homeport.capi import contract, version
 from homeport.capi.capi import Capi
@@ -68,7 +68,7 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
     def __init__(self, manager: Manager, capi: Capi, *, ttl: float = TTL_SECONDS) -> None:
         super().__init__(manager)
         self._capi = capi
-        self._lock = InitLock(self.client, manager.informers.get(CONFIG_MAP, LOCKS).cache, self._write)
+        self._turn = Turn(manager, self._write)
         self._upkeep = Upkeep(self.client, capi.remotes, self.clock, self._write, ttl, USAGES)
 
     def forget(self, key: Key) -> None:
@@ -92,11 +92,8 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
     # -- before anything is made -----------------------------------------------------------------------------------
 
     async def _give_lock_back(self, scope: ConfigScope) -> Wait | None:
-        if not (scope.initialized and scope.owner.control_plane):
-            return None
-        holder = self._lock.holder(scope.cluster_key)
-        if holder is not None and (holder == scope.owner.name or not self._is_machine(scope, holder)):
-            await self._lock.release(scope.cluster_key)
+        if scope.initialized and scope.owner.control_plane:
+            await self._turn.give_back(scope)
         return None
 
     async def _keep_token(self, scope: ConfigScope) -> Wait | None:
@@ -133,12 +130,8 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
         )
 
     async def _init(self, scope: ConfigScope) -> Wait | None:
-        holder = self._lock.holder(scope.cluster_key)
-        if holder is not None and holder != scope.owner.name:
-            if self._is_machine(scope, holder):
-                return _outrun(holder)
-            await self._lock.release(scope.cluster_key)
-            holder = None
+        if (wait := await self._turn.await_turn(scope)) is not None:
+            return wait
         spec = scope.object.spec
         api = kubeadm_api(_version(scope))
         needed = certificate.for_control_plane(spec.cluster_configuration)
@@ -151,8 +144,8 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
         )
         text = await self._render(scope, "init", documents, certificate.as_files(needed, pairs))
         # All that can fail is behind us: a machine that has the lock also has its data.
-        if holder is None and not await self._lock.take(scope.cluster, scope.owner.name):
-            return _outrun(self._lock.holder(scope.cluster_key) or "another machine")
+        if (wait := await self._turn.take(scope)) is not None:
+            return wait
         return await self._hand_out(scope, text, None)
 
     async def _init_certificates(self, scope: ConfigScope, purposes: list[pki.Purpose]) -> Any:
@@ -287,9 +280,6 @@ class KubeadmConfigReconciler(BootstrapReconciler[KubeadmConfig, ConfigScope]):
         given = spec.ignition.container_linux_config
         return render_ignition(data, given.additional_config, strict=bool(given.strict))
 
-    def _is_machine(self, scope: ConfigScope, name: str) -> bool:
-        return Key(scope.key.namespace, name) in self._machines
-
 
 def _version(scope: ConfigScope) -> version.Version:
     """Raises Terminal."""
@@ -299,14 +289,6 @@ def _version(scope: ConfigScope) -> version.Version:
         owner = f"{scope.owner.kind} {scope.owner.name!r}"
         text = f"spec.version of {owner} is required for kubeadm's configuration: {wrong}"
         raise Terminal("InvalidVersion", text) from wrong
-
-
-def _outrun(holder: str) -> Wait:
-    return Wait(
-        Reason.WAITING_FOR_CONTROL_PLANE_INITIALIZED,
-        f"Machine {holder!r} initializes the control plane; this one joins when it is up",
-        quiet=True,
-    )
 
 
 def _refuse_control_plane(scope: ConfigScope, join: Json) -> None:

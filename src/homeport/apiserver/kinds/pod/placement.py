@@ -14,6 +14,7 @@ from homeport.apiserver.kinds.check import (
     label_selector,
     label_value,
     named,
+    operands,
     required,
     unsupported,
 )
@@ -59,18 +60,8 @@ def _node_term(field: str, term: Json, *, values: bool) -> Iterator[Cause]:
 
 
 def _node_expression(field: str, rule: Json, *, values: bool) -> Iterator[Cause]:
-    operator, given = rule.get("operator", ""), rule.get("values") or []
-    if operator in ("In", "NotIn"):
-        if not given:
-            yield required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-    elif operator in ("Exists", "DoesNotExist"):
-        if given:
-            yield forbidden(f"{field}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-    elif operator in ("Gt", "Lt"):
-        if len(given) != 1:
-            yield required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
-    else:
-        yield invalid(f"{field}.operator", operator, "not a valid selector operator")
+    given = rule.get("values") or []
+    yield from operands(field, rule, comparing=True)
     yield from named(f"{field}.key", rule.get("key", ""), label_key)
     for i, value in enumerate(given if values else ()):
         yield from named(f"{field}.values[{i}]", value, label_value)
