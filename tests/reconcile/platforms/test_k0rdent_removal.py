@@ -10,8 +10,9 @@ from homeport.capi.definition.kind import definitions as capi_definitions
 from homeport.capi.object.ownership import owner_reference
 from homeport.client.protocol import Key, MergePatch
 from homeport.platforms.k0rdent.definition import definitions
+from homeport.platforms.k0rdent.deployment.neighbour import Neighbours
 from homeport.platforms.k0rdent.deployment.removal import Removal
-from homeport.platforms.k0rdent.deployment.scope import DeploymentScope, Neighbours
+from homeport.platforms.k0rdent.deployment.scope import DeploymentScope
 from homeport.runtime.clock import SystemClock, rfc3339
 from homeport.runtime.testing import plane
 from scenario.k0rdent.stage import k0rdent

@@ -8,13 +8,9 @@ from typing import Any
 from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.k0rdent.v1beta1 import (
-    ClusterAuditPolicy,
     ClusterAuthentication,
     ClusterDeployment,
-    ClusterIPAM,
-    ClusterIPAMClaim,
     ClusterTemplate,
-    ClusterTemplateChain,
     Credential,
     Management,
     ServiceSet,
@@ -25,6 +21,7 @@ from homeport.api.meta import Object
 from homeport.capi.component import Setup
 from homeport.client.protocol import Key
 from homeport.platforms.k0rdent.catalogue import VENDORS
+from homeport.platforms.k0rdent.deployment import neighbour
 from homeport.platforms.k0rdent.deployment.access import CONFIG_MAP
 from homeport.platforms.k0rdent.deployment.reconciler import ClusterDeploymentReconciler
 from homeport.platforms.k0rdent.management.credential import SECRET, identity_key
@@ -42,7 +39,7 @@ def install(setup: Setup) -> ClusterDeploymentReconciler:
     controller.map(ServiceTemplate, wakes.of_service_template)
     controller.map(ServiceTemplateChain, wakes.of_service_template)
     controller.map(ClusterAddon, lambda obj: (Key(obj.metadata.namespace, obj.spec.cluster_name),))
-    for kind in _NEIGHBOURS:
+    for kind in neighbour.KINDS:
         controller.map(kind, wakes.of_namespace)
     controller.map(Management, reconciler.all_keys, predicate=_offers_changed)
     controller.map(metadata_only(SECRET), wakes.of_secret)
@@ -50,18 +47,6 @@ def install(setup: Setup) -> ClusterDeploymentReconciler:
     setup.capi.remotes.on_node(wakes.node_changed)
     setup.manager.add(controller)
     return reconciler
-
-
-# A change of one of these concerns the ClusterDeployments of its namespace.
-_NEIGHBOURS = (
-    ClusterTemplate,
-    ClusterTemplateChain,
-    Credential,
-    ClusterAuthentication,
-    ClusterAuditPolicy,
-    ClusterIPAMClaim,
-    ClusterIPAM,
-)
 
 
 class _Wakes:

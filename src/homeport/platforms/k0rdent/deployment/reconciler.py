@@ -7,18 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from homeport.api.addon.v1alpha1 import ClusterAddon
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.k0rdent.v1beta1 import (
-    ClusterAuditPolicy,
-    ClusterAuthentication,
     ClusterDeployment,
-    ClusterIPAM,
-    ClusterIPAMClaim,
     ClusterTemplate,
-    ClusterTemplateChain,
-    Credential,
-    Management,
 )
 from homeport.capi.component import Setup
 from homeport.capi.k0s import version as k0sversion
@@ -37,14 +29,13 @@ from homeport.platforms.k0rdent.deployment.check import check, template_finding
 from homeport.platforms.k0rdent.deployment.cleanup import Cleanup
 from homeport.platforms.k0rdent.deployment.composition import Composition
 from homeport.platforms.k0rdent.deployment.ipam import find_addresses, with_addresses
+from homeport.platforms.k0rdent.deployment.neighbour import NeighbourView
 from homeport.platforms.k0rdent.deployment.own import OwnTemplates
 from homeport.platforms.k0rdent.deployment.removal import Removal
-from homeport.platforms.k0rdent.deployment.scope import DeploymentScope, Neighbours, owns
+from homeport.platforms.k0rdent.deployment.scope import DeploymentScope
 from homeport.platforms.k0rdent.deployment.services import DeploymentServices
 from homeport.platforms.k0rdent.deployment.state import Finding, failed, good, progressing, ready_of, unknown
-from homeport.platforms.k0rdent.ipam.claim import ipam_name
-from homeport.platforms.k0rdent.management.chain import upgrades_of
-from homeport.platforms.k0rdent.name import CLUSTER_FINALIZER, MANAGEMENT, RELEASE_NAME_LABEL
+from homeport.platforms.k0rdent.name import CLUSTER_FINALIZER
 from homeport.platforms.k0rdent.reconciler import K0rdentReconciler
 from homeport.platforms.k0rdent.service.holder import SetHolder
 from homeport.platforms.k0rdent.setting.find import Settings, find_settings
@@ -68,16 +59,8 @@ class ClusterDeploymentReconciler(K0rdentReconciler[ClusterDeployment, Deploymen
         super().__init__(setup.manager)
         caches = self.informers
         self._templates = caches.get(ClusterTemplate).cache
-        self._chains = caches.get(ClusterTemplateChain).cache
-        self._credentials = caches.get(Credential).cache
-        self._managements = caches.get(Management).cache
-        self._clusters = caches.get(Cluster).cache
         self._machines = caches.get(Machine).cache
-        self._addons = caches.get(ClusterAddon).cache
-        self._authentications = caches.get(ClusterAuthentication).cache
-        self._policies = caches.get(ClusterAuditPolicy).cache
-        self._claims = caches.get(ClusterIPAMClaim).cache
-        self._ipams = caches.get(ClusterIPAM).cache
+        self._neighbours = NeighbourView(caches)
         self._composition = Composition(self.client, self.applier)
         self._services = DeploymentServices(SetHolder(self.client, caches, self.applier))
         charts = TemplateCharts(self.client, setup.environment.charts)
@@ -92,28 +75,7 @@ class ClusterDeploymentReconciler(K0rdentReconciler[ClusterDeployment, Deploymen
         self._own.releases.forget(key)
 
     def load(self, obj: ClusterDeployment) -> DeploymentScope:
-        meta, spec = obj.metadata, obj.spec
-        asked = spec.ipam_claim
-        claim = self._claims.get(Key(meta.namespace, asked.ref or meta.name)) if asked.ref or asked.spec else None
-        management = self._managements.get(Key("", MANAGEMENT))
-        near = Neighbours(
-            template=self._templates.get(Key(meta.namespace, spec.template)),
-            credential=self._credentials.get(Key(meta.namespace, spec.credential)) if spec.credential else None,
-            cluster=self._clusters.get(Key(meta.namespace, meta.name)),
-            addons=tuple(each for each in self._addons.list(meta.namespace) if each.spec.cluster_name == meta.name),
-            available_providers=frozenset(management.status.available_providers if management else ()),
-            upgrades=tuple(upgrades_of(spec.template, self._chains.list(meta.namespace))),
-            rendered=tuple(
-                each
-                for each in self._clusters.list(meta.namespace)
-                if each.metadata.labels.get(RELEASE_NAME_LABEL) == meta.name and owns(obj, each)
-            ),
-            authentication=self._authentications.get(Key(meta.namespace, spec.cluster_auth)),
-            policy=self._policies.get(Key(meta.namespace, spec.audit_policy)),
-            claim=claim,
-            ipam=self._ipams.get(Key(meta.namespace, ipam_name(claim))) if claim is not None else None,
-        )
-        return DeploymentScope(obj, near)
+        return DeploymentScope(obj, self._neighbours.of(obj))
 
     def pause(self, scope: DeploymentScope) -> bool:
         paused = has_annotation(scope.object)

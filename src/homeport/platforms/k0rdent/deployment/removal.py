@@ -16,8 +16,9 @@ from homeport.client.protocol import Client, Key, Query
 from homeport.helm.errors import HelmError
 from homeport.machinery import condition
 from homeport.platforms.k0rdent.deployment.cleanup import REASON, Cleanup
+from homeport.platforms.k0rdent.deployment.neighbour import owns
 from homeport.platforms.k0rdent.deployment.own import OwnTemplates
-from homeport.platforms.k0rdent.deployment.scope import DeploymentScope, owns
+from homeport.platforms.k0rdent.deployment.scope import DeploymentScope
 from homeport.platforms.k0rdent.deployment.state import DELETING, Finding
 from homeport.platforms.k0rdent.name import RELEASE_NAME_LABEL
 from homeport.runtime.clock import Clock, parse_time, rfc3339

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from homeport.api.addon.v1alpha1 import ClusterAddon
-from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.k0rdent.v1beta1 import (
-    ClusterAuditPolicy,
-    ClusterAuthentication,
     ClusterDeployment,
-    ClusterIPAM,
-    ClusterIPAMClaim,
-    ClusterTemplate,
-    Credential,
 )
+from homeport.platforms.k0rdent.deployment.neighbour import Neighbours, owns
 from homeport.platforms.k0rdent.deployment.state import OPTIONAL, READY, READY_MESSAGE, SUCCEEDED, Finding
 from homeport.runtime.reconciler import Scope
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Objects from caches; shared, not to be changed."""
-
-    template: ClusterTemplate | None
-    credential: Credential | None
-    cluster: Cluster | None
-    addons: tuple[ClusterAddon, ...]
-    available_providers: frozenset[str]
-    upgrades: tuple[str, ...]
-    authentication: ClusterAuthentication | None = None
-    policy: ClusterAuditPolicy | None = None
-    claim: ClusterIPAMClaim | None = None
-    ipam: ClusterIPAM | None = None
-    rendered: tuple[Cluster, ...] = ()  # Clusters that the chart of a user made for this ClusterDeployment
 
 
 class DeploymentScope(Scope[ClusterDeployment]):
@@ -78,10 +53,3 @@ class DeploymentScope(Scope[ClusterDeployment]):
         if (kind, status) == (READY, "True"):
             reason, message = SUCCEEDED, READY_MESSAGE
         return super().report(kind, status, reason, message, now)
-
-
-def owns(deployment: ClusterDeployment, cluster: Cluster) -> bool:
-    return any(
-        each.uid == deployment.metadata.uid and each.kind == "ClusterDeployment"
-        for each in cluster.metadata.owner_references
-    )

@@ -25,7 +25,7 @@ from homeport.client.errors import BadRequest, Forbidden, Invalid, NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.helm.errors import SourceError
 from homeport.machinery import condition
-from homeport.platforms.k0rdent.deployment.scope import owns
+from homeport.platforms.k0rdent.deployment.neighbour import owns
 from homeport.platforms.k0rdent.name import SYSTEM_NAMESPACE
 from homeport.platforms.k0rdent.reconciler import K0rdentReconciler
 from homeport.platforms.k0rdent.service import state
