@@ -39,6 +39,7 @@ _EMBEDDED_ONLY = (
     *_SIM_ONLY,
 )
 _DIAL = ("proxy", "trust")
+_EVERYWHERE = ("ccm_image", "charts", "chart_mirror")
 _CLUSTER_ONLY = ("context", "namespace", "health", "shards", "deployment", *WEBHOOK)
 
 
@@ -153,75 +154,63 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards", "deployment", *WEBH
 @option.without
 @option.log_level
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    data: Path,
-    listen: str,
-    detach: bool,
-    audit: bool,
-    workloads: bool,
-    service_pool: str,
-    hosted_binaries: Path | None,
-    workers: int,
-    **more: Any,
-) -> None:
+def command(ctx: click.Context, /, **given: Any) -> None:
     """Start the management plane: a Kubernetes API server on SQLite, and the controllers.
 
     With --sim, the plane also runs simulated infrastructure, and every hypervisor address in a manifest leads to it.
     With --kubeconfig, or in a Pod, the controllers run on that cluster instead; start several replicas for high
     availability.
     """
-    tracing = more.pop("tracing")
-    simulated = {name: more.pop(name) for name in ("sim", *_SIM_ONLY)}
+    tracing, kubernetes = given.pop("tracing"), given.pop("kubernetes")
     if tracing:
         _trace()
-    dial = {name: more.pop(name) for name in _DIAL}
-    kubernetes: bool | None = more.pop("kubernetes")
-    if more["kubeconfig"] is not None and kubernetes:
-        raise click.UsageError("--kubernetes uses the service account of the Pod: remove it, or remove --kubeconfig")
-    if more["kubeconfig"] is not None or kubernetes or (kubernetes is None and _in_pod(ctx)):
-        chosen = "--kubeconfig" if more["kubeconfig"] is not None else "--kubernetes"
-        _refuse(ctx, _EMBEDDED_ONLY, f"applies to the embedded API server only: remove it, or remove {chosen}")
-        if more["kubeconfig"] is None and kubernetes is None:
-            click.echo("in a Pod with a service account: the controllers run on its cluster (see --no-kubernetes)")
-        run_on_cluster(**more, **dial)
+    embedded = {name: given.pop(name) for name in _EMBEDDED_ONLY}
+    if _is_on_cluster(ctx, given["kubeconfig"], kubernetes):
+        run_on_cluster(**given)
         return
     _refuse(ctx, _CLUSTER_ONLY, "requires --kubeconfig FILE, or --kubernetes in a Pod")
-    del more["deployment"]
+    detach = embedded.pop("detach")
+    dial = {name: given[name] for name in _DIAL}
+    settings = _settings(ctx, embedded, dial, **{name: given[name] for name in _EVERYWHERE})
+    if _runs_already(settings):
+        raise SystemExit(0 if detach else 1)
+    if detach:
+        simulators = settings.simulators
+        world = write_simulation(simulators) if simulators is not None else [f"--sim={NOTHING}", *write_dial(**dial)]
+        arguments = [*world, *(f"--without={name}" for name in given["without"])]
+        start_detached(settings, given["log_level"], given["plugins"], arguments, tracing=tracing)
+    else:
+        run(settings, given["log_level"], given["plugins"], given["without"])
+
+
+def _is_on_cluster(ctx: click.Context, kubeconfig: Path | None, kubernetes: bool | None) -> bool:
+    """Whether the controllers run on another cluster, and no option speaks against that."""
+    if kubeconfig is not None and kubernetes:
+        raise click.UsageError("--kubernetes uses the service account of the Pod: remove it, or remove --kubeconfig")
+    if kubeconfig is None and not kubernetes and (kubernetes is False or not _in_pod(ctx)):
+        return False
+    chosen = "--kubeconfig" if kubeconfig is not None else "--kubernetes"
+    _refuse(ctx, _EMBEDDED_ONLY, f"applies to the embedded API server only: remove it, or remove {chosen}")
+    if kubeconfig is None and kubernetes is None:
+        click.echo("in a Pod with a service account: the controllers run on its cluster (see --no-kubernetes)")
+    return True
+
+
+def _settings(ctx: click.Context, embedded: dict[str, Any], dial: dict[str, Any], **given: Any) -> Settings:
+    simulated = {name: embedded.pop(name) for name in ("sim", *_SIM_ONLY)}
+    data, listen = embedded.pop("data"), embedded.pop("listen")
     listen = _recall(data, listen, simulated)
     if simulated["sim"] is None:
         _refuse(ctx, _SIM_ONLY, "requires --sim")
     else:
         _refuse(ctx, ("hosted_binaries",), "can't be combined with --sim: simulated machines can't join real programs")
         _refuse(ctx, _DIAL, "can't be combined with --sim: the simulators are reached through their own proxy")
-    settings = _settings(
-        data,
-        listen,
-        simulated,
-        dial,
-        audit=audit,
-        workloads=workloads,
-        ccm_image=more["ccm_image"],
-        service_pool=service_pool,
-        charts=more["charts"],
-        chart_mirror=more["chart_mirror"],
-        hosted_binaries=hosted_binaries,
-        workers=workers,
-    )
+    settings = _read_settings(data, listen, simulated, dial, **embedded, **given)
     _resolve(listen, settings)
-    if _runs_already(settings):
-        raise SystemExit(0 if detach else 1)
-    if detach:
-        simulators = settings.simulators
-        world = write_simulation(simulators) if simulators is not None else [f"--sim={NOTHING}", *write_dial(**dial)]
-        arguments = [*world, *(f"--without={name}" for name in more["without"])]
-        start_detached(settings, more["log_level"], more["plugins"], arguments, tracing=tracing)
-    else:
-        run(settings, more["log_level"], more["plugins"], more["without"])
+    return settings
 
 
-def _settings(data: Path, listen: str, simulated: dict[str, Any], dial: dict[str, Any], **given: Any) -> Settings:
+def _read_settings(data: Path, listen: str, simulated: dict[str, Any], dial: dict[str, Any], **given: Any) -> Settings:
     try:
         simulators = read_simulation(**simulated)
         dialled = read_dial(**dial) if simulators is None else DIRECT
