@@ -48,27 +48,7 @@ class TokenRequests:
         audiences = _audiences(spec.get("audiences"))
         bound = self._bound(call, spec.get("boundObjectRef"))
         token, expires = self._accounts.issue(account, audiences=audiences, seconds=seconds, bound=bound)
-        answer = {
-            "kind": "TokenRequest",
-            "apiVersion": API_VERSION,
-            "metadata": {
-                "name": call.name,
-                "namespace": call.namespace,
-                "uid": account["metadata"]["uid"],
-                "creationTimestamp": self._now(),
-            },
-            "spec": spec,
-        }
-        managed.update(
-            None,
-            answer,
-            schema=_schema(),
-            api_version=API_VERSION,
-            manager=call.ctx.manager,
-            time=self._now(),
-            subresource="token",
-            status=False,
-        )
+        answer = self._tracked(call, account["metadata"]["uid"], spec)
         answer["spec"] = {
             "audiences": audiences or list(self._accounts.audiences),
             "expirationSeconds": seconds,
@@ -79,6 +59,27 @@ class TokenRequests:
             "expirationTimestamp": datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
         return answer
+
+    def _tracked(self, call: Call, uid: str, spec: Json) -> Json:
+        """The request as an object, with the fields that the caller manages."""
+        metadata = {
+            "name": call.name,
+            "namespace": call.namespace,
+            "uid": uid,
+            "creationTimestamp": self._now(),
+        }
+        made: Json = {"kind": "TokenRequest", "apiVersion": API_VERSION, "metadata": metadata, "spec": spec}
+        managed.update(
+            None,
+            made,
+            schema=_schema(),
+            api_version=API_VERSION,
+            manager=call.ctx.manager,
+            time=self._now(),
+            subresource="token",
+            status=False,
+        )
+        return made
 
     def _bound(self, call: Call, reference: object) -> list[BoundObject]:
         if reference is None:

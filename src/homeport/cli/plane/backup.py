@@ -28,12 +28,7 @@ def command(file: Path, data: Path, force: bool) -> None:
     target = file.expanduser().absolute()
     if target.exists() and not force:
         raise click.ClickException(f"{file} already exists: choose another name, or use --force to replace it")
-    if not target.parent.is_dir():
-        raise click.ClickException(f"{target.parent} is not a directory: create it first")
-    if not settings.database.exists():
-        raise click.ClickException(
-            f"{settings.data} contains no database, so there is nothing to back up: check --data"
-        )
+    _check(settings, target)
     try:
         copied = _copy(settings)
     except (ApiError, StoreError, OSError) as error:
@@ -56,6 +51,15 @@ def command(file: Path, data: Path, force: bool) -> None:
         f"written: {file} ({target.stat().st_size / 1024 / 1024:.1f} MiB). It contains keys and secrets: store it "
         "safely"
     )
+
+
+def _check(settings: Settings, target: Path) -> None:
+    if not target.parent.is_dir():
+        raise click.ClickException(f"{target.parent} is not a directory: create it first")
+    if not settings.database.exists():
+        raise click.ClickException(
+            f"{settings.data} contains no database, so there is nothing to back up: check --data"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,56 +190,71 @@ def _set_hostname(machine: Machine, config: CloudConfig) -> None:
 
 
 def programs(machine: Machine, k0s: K0s, joined: Joined) -> Mapping[str, Program]:
-    async def hostnamectl(call: Invocation) -> Ran:
-        words = [each for each in call.args[1:] if not each.startswith("-")]
+    system = _System(machine, k0s)
+    own: dict[str, Program] = {
+        "kubeadm": kubeadm(machine, joined),
+        "hostnamectl": system.hostnamectl,
+        "hostname": system.hostname,
+        "systemctl": system.systemctl,
+        **downloads(machine),
+        **dict.fromkeys(("command", "which", "type"), system.command),
+        **dict.fromkeys(("apt-get", "apt", "yum", "dnf", "tdnf", "zypper"), system.package_manager),
+        **k0s.programs(),
+    }
+    return {name: _if_there(machine, name, program) for name, program in {**TOOLS, **own}.items()}
+
+
+class _System:
+    """Programs of the operating system."""
+
+    def __init__(self, machine: Machine, k0s: K0s) -> None:
+        self._machine = machine
+        self._k0s = k0s
+
+    async def hostnamectl(self, call: Invocation) -> Ran:
+        words = _words(call)
         if words[:1] in (["set-hostname"], ["hostname"]) and len(words) > 1:
-            machine.hostname = words[1]
+            self._machine.hostname = words[1]
         return Ran()
 
-    async def hostname(call: Invocation) -> Ran:
-        words = [each for each in call.args[1:] if not each.startswith("-")]
+    async def hostname(self, call: Invocation) -> Ran:
+        words = _words(call)
         if words:
-            machine.hostname = words[0]
+            self._machine.hostname = words[0]
             return Ran()
-        return Ran(0, ((machine.address if "-I" in call.args or "-i" in call.args else machine.hostname) + "\n"))
+        shown = self._machine.address if "-I" in call.args or "-i" in call.args else self._machine.hostname
+        return Ran(0, f"{shown}\n")
 
-    async def package_manager(call: Invocation) -> Ran:
-        words = [each for each in call.args[1:] if not each.startswith("-")]
-        if words[:1] == ["install"] and not _install(machine, words[1:]):
+    async def package_manager(self, call: Invocation) -> Ran:
+        words = _words(call)
+        if words[:1] == ["install"] and not _install(self._machine, words[1:]):
             return Ran(100)
         if words[:1] == ["update"]:
-            _packages_reachable(machine)  # a warning: the lists that are there are used
+            _packages_reachable(self._machine)  # a warning: the lists that are there are used
         return Ran()
 
-    async def systemctl(call: Invocation) -> Ran:
-        words = [each for each in call.args[1:] if not each.startswith("-")]
+    async def systemctl(self, call: Invocation) -> Ran:
+        words = _words(call)
         starts = words[:1] in (["start"], ["restart"]) or (words[:1] == ["enable"] and "--now" in call.args)
         for name in words[1:]:
-            if k0s.is_service(name):
-                return Ran(0 if not starts or await k0s.start() else 5)
+            if self._k0s.is_service(name):
+                return Ran(0 if not starts or await self._k0s.start() else 5)
             if name.removesuffix(".service") in ("k0scontroller", "k0sworker"):
                 return call.fail(f"Failed to {words[0]} {name}: Unit {name} not found.", 5)
         return Ran()
 
-    async def command(call: Invocation) -> Ran:
+    async def command(self, call: Invocation) -> Ran:
         """kubeadm is there once its package is."""
         asks = call.args[1:2] == ["-v"] or call.args[0] in ("which", "type")
         name = call.args[-1]
-        if asks and ((name == "kubeadm" and not machine.installed) or not machine.has(name)):
+        if asks and ((name == "kubeadm" and not self._machine.installed) or not self._machine.has(name)):
             return Ran(1)
         return await TOOLS["command"](call)
 
-    own: dict[str, Program] = {
-        "kubeadm": kubeadm(machine, joined),
-        "hostnamectl": hostnamectl,
-        "hostname": hostname,
-        "systemctl": systemctl,
-        **downloads(machine),
-        **dict.fromkeys(("command", "which", "type"), command),
-        **dict.fromkeys(("apt-get", "apt", "yum", "dnf", "tdnf", "zypper"), package_manager),
-        **k0s.programs(),
-    }
-    return {name: _if_there(machine, name, program) for name, program in {**TOOLS, **own}.items()}
+
+def _words(call: Invocation) -> list[str]:
+    """The arguments that are not options."""
+    return [each for each in call.args[1:] if not each.startswith("-")]
 
 
 def _if_there(machine: Machine, name: str, program: Program) -> Program:

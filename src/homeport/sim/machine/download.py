@@ -81,47 +81,52 @@ def fetch_k0s(machine: Machine, url: str, env: Mapping[str, str] = {}) -> bytes:
 
 def downloads(machine: Machine) -> dict[str, Program]:
     """curl, wget and the installer of k0s."""
+    fetching = _Downloads(machine)
+    return {"curl": fetching.curl, "wget": fetching.curl, "oras": fetching.oras, "k0s-get": fetching.installer}
 
-    async def curl(call: Invocation) -> Ran:
+
+class _Downloads:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    async def curl(self, call: Invocation) -> Ran:
         url = next((each for each in call.args[1:] if "://" in each or each.startswith(INSTALLER)), "")
         try:
             if url:
-                check_reach(machine, url, call.env)
+                check_reach(self._machine, url, call.env)
             if (urlsplit(url if "://" in url else f"//{url}").hostname or "") == INSTALLER:
                 return Ran(0, "k0s-get\n")
             target = _output(call.args[1:])
             if target.rpartition("/")[2] == "k0s":
-                machine.disk.rewrite(target, fetch_k0s(machine, url, call.env))
+                self._machine.disk.rewrite(target, fetch_k0s(self._machine, url, call.env))
                 return Ran()
         except DownloadError as failed:
             return call.fail(f"{call.args[0]}: ({failed.code}) {failed}", failed.code)
         return await TOOLS["curl"](call)
 
-    async def installer(call: Invocation) -> Ran:
+    async def installer(self, call: Invocation) -> Ran:
         """What the script of get.k0s.sh does."""
         version = call.env.get("K0S_VERSION") or release.STABLE
         folder = call.env.get("K0S_INSTALL_PATH") or "/usr/local/bin"
         url = release.download_url(version)
         call.shell.console.say(f"Downloading k0s from URL: {url}")
         try:
-            machine.disk.write(f"{folder}/k0s", fetch_k0s(machine, url, call.env), mode=0o755)
+            self._machine.disk.write(f"{folder}/k0s", fetch_k0s(self._machine, url, call.env), mode=0o755)
         except DownloadError as failed:
             return call.fail(f"curl: ({failed.code}) {failed}", failed.code)
         return Ran(0, f"k0s is now executable in {folder}\n")
 
-    async def oras(call: Invocation) -> Ran:
+    async def oras(self, call: Invocation) -> Ran:
         """`oras pull` and `oras blob fetch` of an artifact with k0s; only some images have the program."""
-        if "oras" not in machine.programs:
+        if "oras" not in self._machine.programs:
             return call.fail(f"sh: 1: {call.args[0]}: not found", 127)
         target, reference = _output(call.args[1:]), call.args[-1]
         try:
-            content = fetch_k0s(machine, f"https://{reference}", call.env)
+            content = fetch_k0s(self._machine, f"https://{reference}", call.env)
         except DownloadError as failed:
             return call.fail(f"Error: failed to fetch {reference}: {failed}")
-        machine.disk.write(f"{target}/k0s" if call.args[1:2] == ["pull"] else target, content)
+        self._machine.disk.write(f"{target}/k0s" if call.args[1:2] == ["pull"] else target, content)
         return Ran()
-
-    return {"curl": curl, "wget": curl, "oras": oras, "k0s-get": installer}
 
 
 def _output(args: list[str]) -> str:

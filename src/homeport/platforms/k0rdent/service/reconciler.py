@@ -219,10 +219,7 @@ class ServiceSetReconciler(PausableReconciler[ServiceSet, SetScope], K0rdentReco
             return ""
         if template is None:
             return f'ServiceTemplate "{service.template}" does not exist in namespace {home_of(owner)}: create it'
-        if not template.status.valid:
-            why = template.status.validation_error or "it is being read"
-            return f"ServiceTemplate {service.template} is not valid: {why}"
-        if wrong := constraint_problem(template, scope.kubernetes):
+        if wrong := _problem(service.template, template, scope.kubernetes):
             return wrong
         try:
             original = self._templates.get(Key(SYSTEM_NAMESPACE, service.template))
@@ -318,3 +315,11 @@ class ServiceSetReconciler(PausableReconciler[ServiceSet, SetScope], K0rdentReco
 
     def _now(self) -> str:
         return rfc3339(self.clock.now())
+
+
+def _problem(name: str, template: ServiceTemplate, kubernetes: str) -> str:
+    """Why nothing can be made of the template; '' if it can be used."""
+    if not template.status.valid:
+        why = template.status.validation_error or "it is being read"
+        return f"ServiceTemplate {name} is not valid: {why}"
+    return constraint_problem(template, kubernetes)
