@@ -1,6 +1,6 @@
-"""Writes docs/reference/cli.md: what `homeport VERB --help` says of every verb, in one page.
+"""Writes pages of docs/reference: cli.md with the help of every command, and fields-GROUP.md with every kind and field.
 
-With --check nothing is written; the exit code says whether the page is what would be.
+With --check nothing is written; the exit code says whether the pages are what would be.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import kind_page
 
+from homeport.app.components import COMPONENTS
 from homeport.cli.main import group
 
-PAGE = Path(__file__).resolve().parent.parent / "docs/reference/cli.md"
+FOLDER = Path(__file__).resolve().parent.parent / "docs/reference"
 _WIDTH = 120
 _HEAD = """\
 # The command line
@@ -50,17 +52,27 @@ def _helps(command: click.Command, name: str, parent: click.Context | None = Non
             yield from _helps(below, each, context)
 
 
+def wanted() -> dict[str, str]:
+    definitions = [each for component in COMPONENTS for each in component.definitions()]
+    return {"cli.md": render(), **kind_page.pages(definitions)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
-    wanted = render()
-    if not parser.parse_args().check:
-        PAGE.write_text(wanted)
-        return 0
-    if PAGE.exists() and PAGE.read_text() == wanted:
-        return 0
-    print(f"{PAGE} is not what `make gen` writes", file=sys.stderr)
-    return 1
+    pages = wanted()
+    there = {path.name: path for path in [FOLDER / "cli.md", *FOLDER.glob("fields-*.md")]}
+    stale = [name for name in there.keys() | pages.keys() if name not in there or name not in pages]
+    stale += [name for name, text in pages.items() if name in there and there[name].read_text() != text]
+    if parser.parse_args().check:
+        for name in sorted(stale):
+            print(f"{FOLDER / name} is not what `make gen` writes", file=sys.stderr)
+        return 1 if stale else 0
+    for name in there.keys() - pages.keys():
+        there[name].unlink()
+    for name, text in pages.items():
+        (FOLDER / name).write_text(text)
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -53,6 +54,7 @@ _REASON_AT = {
     "ConditionReport": 2,
 }
 _CODE = re.compile(r"`([^`]+)`")
+_ROW = re.compile(r"^\| (?:\*\*)?`([^`]+)`", re.MULTILINE)
 
 
 def modules(*parts: str) -> Iterator[ast.Module]:
@@ -194,7 +196,34 @@ def test_every_field_of_kubevirt_kinds_is_on_the_page(kind: type[msgspec.Struct]
     assert not sorted(set(fields(kind)) - shown)
 
 
-def test_the_page_of_the_command_line_is_what_the_program_says() -> None:
+def properties(schema: Any) -> Iterator[str]:
+    """Names of all fields below a schema, wherever they are."""
+    if isinstance(schema, dict):
+        names = schema.get("properties")
+        yield from names if isinstance(names, dict) else ()
+        for each in schema.values():
+            yield from properties(each)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from properties(each)
+
+
+@pytest.mark.parametrize("body", chosen().definitions(), ids=lambda body: str(body["metadata"]["name"]))
+def test_every_field_of_every_kind_is_on_the_page_of_its_group(body: dict[str, Any]) -> None:
+    spec = body["spec"]
+    page = (REFERENCE / f"fields-{spec['group']}.md").read_text()
+    kind = spec["names"]["kind"]
+    own = page.partition(f"\n## {kind}\n")[2].partition("\n## ")[0]
+    assert own, kind
+    # A template repeats the fields of the kind that it is for.
+    own += page.partition(f"\n## {kind.removesuffix('Template')}\n")[2].partition("\n## ")[0]
+    shown = {part for each in _ROW.findall(own) for part in re.split(r"[.\[\]{}]+", each)}
+    (stored,) = [each for each in spec["versions"] if each["storage"]]
+    wanted = set(properties(stored["schema"]["openAPIV3Schema"])) - {"apiVersion", "kind", "metadata"}
+    assert not sorted(wanted - shown)
+
+
+def test_generated_pages_are_what_the_program_says() -> None:
     tool = [sys.executable, str(ROOT / "tools/gen_reference.py"), "--check"]
     done = subprocess.run(tool, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
