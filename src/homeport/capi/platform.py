@@ -128,6 +128,33 @@ class ProbeReport:
     unknown_room: str = ""  # why
 
 
+# -- what there is to choose from ------------------------------------------------------------------------------------
+
+EntityKind = Literal["cluster", "image", "network", "storage", "host", "failure-domain"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something at a vendor that manifests can name."""
+
+    kind: EntityKind
+    id: str
+    name: str  # as manifests name it
+    place: str = ""  # the cluster of the vendor that has it; '': all of them
+    usable: bool = True
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the credentials for a discovery come from: a site, an InfraCluster, or settings and a Secret's data."""
+
+    site: Any = None
+    infra: Any = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    secret: Mapping[str, str] = field(default_factory=dict)
+
+
 # -- machines without a cluster --------------------------------------------------------------------------------------
 
 
@@ -264,6 +291,9 @@ class PlatformAccess(Protocol):
 
     async def probe(self, site: Any) -> ProbeReport:
         """Raises ProviderError if the vendor can't be asked: no connection, wrong credentials."""
+
+    async def discover(self, source: Source) -> Sequence[Entity]:
+        """Everything that manifests can name. Reads only. Raises ProviderError."""
 
     async def close(self) -> None: ...
 

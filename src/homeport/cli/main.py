@@ -30,6 +30,8 @@ _SECTIONS = {
             "plan": "Show what a manifest will create, replace or delete, without writing anything.",
             "describe": "Show how a cluster is, why it is not ready, and all its objects.",
             "tree": "Draw the objects of clusters as trees.",
+            "discover": "List images, networks, clusters and storage of a hypervisor.",
+            "image": "List images of a hypervisor, and bring more there.",
             "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
             "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
             "move": "Move clusters to another plane or into a directory.",

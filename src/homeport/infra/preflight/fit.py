@@ -31,6 +31,12 @@ def system_of(name: str) -> str:
     return next((system for system, pattern in _SYSTEMS.items() if pattern.search(name)), "")
 
 
+def kubernetes_of(name: str) -> str:
+    """The version of Kubernetes of an image as its name tells it, for example v1.30.0; '' if it does not."""
+    found = _KUBERNETES.search(name)
+    return f"v{found[1]}" if found else ""
+
+
 def misfit(name: str, plan: MachinePlan) -> tuple[str, str] | None:
     """Why machines with this image would never come up: (reason, sentence).
 

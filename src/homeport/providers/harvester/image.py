@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.meta import Unstructured
 from homeport.client.protocol import Key
-from homeport.infra.error import Ambiguous, Misconfigured, Missing
+from homeport.infra.error import Ambiguous, Misconfigured, Missing, ProviderError
 from homeport.infra.preflight.near import near
 from homeport.machinery import condition
 from homeport.runtime.outcome import Wait
@@ -98,3 +99,14 @@ def ready(image: Unstructured, field: str) -> Image | Wait:
         int(status.get("virtualSize") or 0),
         str(spec.get("url") or ""),
     )
+
+
+def image_fact(image: Unstructured) -> tuple[str, str, bool, int]:
+    """Its id, its name, whether machines can use it, and its size in bytes."""
+    shown = display_name(image) or image.name
+    found: Image | Wait | None = None
+    with contextlib.suppress(ProviderError):  # of one that will never be imported
+        found = ready(image, "")
+    usable = isinstance(found, Image) and not shown.lower().endswith(".iso")
+    size = found.virtual_size if isinstance(found, Image) else 0
+    return f"{image.namespace}/{image.name}", shown, usable, size

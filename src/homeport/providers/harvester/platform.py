@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from homeport.api.meta import Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.platform import (
     ClusterRequest,
+    Entity,
     ImageFact,
     Machines,
     PlatformSupport,
@@ -21,6 +22,7 @@ from homeport.capi.platform import (
     Resolved,
     Room,
     Shape,
+    Source,
 )
 from homeport.client.dial import DialOptions
 from homeport.infra.error import Ambiguous, Denied, ProviderError
@@ -29,7 +31,8 @@ from homeport.infra.preflight.check import REFERENCES, passed
 from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.protocol import Check
 from homeport.providers.harvester.cloud.node import Nodes
-from homeport.providers.harvester.image import Image, choose, display_name, parse_name, ready
+from homeport.providers.harvester.discovery import discover
+from homeport.providers.harvester.image import choose, display_name, image_fact, parse_name
 from homeport.providers.harvester.imageimport import OS_LABEL, UID_LABEL, HarvesterImages
 from homeport.providers.harvester.infracluster import permission
 from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
@@ -40,7 +43,6 @@ from homeport.providers.harvester.preflight.check import check_release
 from homeport.providers.harvester.preflight.reference import Template
 from homeport.providers.harvester.site import KEY, TYPE, HarvesterSite, faults, read_site
 from homeport.runtime.manager import Manager
-from homeport.runtime.outcome import Wait
 
 Json = dict[str, Any]
 # Fields of a machine template, by parts of their paths, and the fields of a site that they come from.
@@ -153,6 +155,15 @@ class Access:
     async def close(self) -> None:
         await self._connector.close()
 
+    async def discover(self, source: Source) -> Sequence[Entity]:
+        if source.site is not None:
+            session = await self._session(source.site)
+        elif source.infra is not None:
+            session = await self._connector.connect(msgspec.convert(source.infra, KubevirtCluster))
+        else:
+            session = await self._connector.open(source.settings, source.secret)
+        return await discover(session)
+
     async def probe(self, site: HarvesterSite) -> ProbeReport:
         session = await self._session(site)
         session.recent.forget()  # a probe shows what is there now
@@ -208,23 +219,13 @@ async def _images(session: HarvesterSession, site: HarvesterSite) -> tuple[Image
         listed = await session.list(IMAGE)
     except Denied:
         listed = [*await session.shown(IMAGE, site.namespace)]
-    return image_facts([_fact(each) for each in listed], {name: os for name, os in map(_made, listed) if os})
+    return image_facts([image_fact(each) for each in listed], {name: os for name, os in map(_made, listed) if os})
 
 
 def _made(image: Unstructured) -> tuple[str, str]:
     """The operating system of an image that Homeport brought."""
     labels = image.metadata.get("labels") or {}
     return f"{image.namespace}/{image.name}", str(labels.get(OS_LABEL) or "") if labels.get(UID_LABEL) else ""
-
-
-def _fact(image: Unstructured) -> tuple[str, str, bool, int]:
-    shown = display_name(image) or image.name
-    found: Image | Wait | None = None
-    with contextlib.suppress(ProviderError):  # of one that will never be imported
-        found = ready(image, "")
-    usable = isinstance(found, Image) and not shown.lower().endswith(".iso")
-    size = found.virtual_size if isinstance(found, Image) else 0
-    return f"{image.namespace}/{image.name}", shown, usable, size
 
 
 async def _version(session: HarvesterSession) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +18,9 @@ from homeport.capi.platform import (
     Resolved,
     Room,
     Shape,
+    Source,
 )
+from homeport.capi.platform import Entity as PlatformEntity
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Key
 from homeport.infra.machine.driver import InstanceDriver
@@ -26,6 +28,7 @@ from homeport.infra.platform.image import SYSTEM_MARK, UID_MARK
 from homeport.infra.platform.machine import DriverMachines, Findings, image_facts
 from homeport.providers.nutanix.connection import Connector, PrismSession
 from homeport.providers.nutanix.credential import Target
+from homeport.providers.nutanix.discovery import discover
 from homeport.providers.nutanix.image import NutanixImages
 from homeport.providers.nutanix.machine import NutanixInstances
 from homeport.providers.nutanix.prism.record import Container, Element, Entity, Image, Subnet
@@ -141,6 +144,15 @@ class Access:
     async def close(self) -> None:
         await self.images.close()
         await self._connector.close()
+
+    async def discover(self, source: Source) -> Sequence[PlatformEntity]:
+        if source.site is not None:
+            session = await self._session(source.site)
+        elif source.infra is not None:
+            session = await self._connector.connect(msgspec.convert(source.infra, NutanixCluster))
+        else:
+            session = await self._connector.open(source.settings, source.secret)
+        return await discover(session)
 
     async def probe(self, site: NutanixSite) -> ProbeReport:
         session, findings = await self._session(site), Findings()

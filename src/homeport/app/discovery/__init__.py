@@ -1,0 +1,1 @@
+"""What hypervisors have that manifests can name, read with the credentials that the plane has."""

@@ -1,0 +1,128 @@
+"""Finds the credentials for a discovery: of a ProviderConfig, a Cluster, a Credential, or a plain Secret."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.api.butler.v1alpha1 import ProviderConfig
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.k0rdent.v1beta1 import Credential
+from homeport.api.meta import Resource, wire
+from homeport.app.platform import chosen
+from homeport.capi.platform import PlatformSupport, Source
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Client, Key
+from homeport.platforms.butler.name import SYSTEM_NAMESPACE
+from homeport.platforms.butler.provider.site import read_site
+
+_SECRET = Resource("", "v1", "Secret", "secrets")
+
+
+class NoSource(Exception):
+    """Nothing leads to a hypervisor; says what to name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the user named; all '' means: the only ProviderConfig that there is."""
+
+    provider_config: str = ""  # NAME or NAMESPACE/NAME
+    cluster: str = ""
+    credential: str = ""
+    secret: str = ""
+    provider: str = ""  # nutanix or harvester, with a Credential or Secret
+    address: str = ""  # of Prism Central, with a Credential or Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    support: PlatformSupport
+    source: Source
+    origin: str  # for people: `ProviderConfig butler-system/site`
+
+
+def supports() -> dict[str, PlatformSupport]:
+    return {each.platform.type: each.platform for each in chosen().components if each.platform is not None}
+
+
+async def locate(client: Client, namespace: str, wanted: Wanted) -> Located:
+    """Raises NoSource, and ProviderError for credentials that can't be read."""
+    if wanted.cluster:
+        return await _of_cluster(client, _key(wanted.cluster, namespace))
+    if wanted.credential:
+        return await _of_credential(client, _key(wanted.credential, namespace), wanted)
+    if wanted.secret:
+        return await _of_secret(client, _key(wanted.secret, namespace), wanted)
+    return await _of_config(client, wanted.provider_config, namespace)
+
+
+async def _of_config(client: Client, name: str, namespace: str) -> Located:
+    found = list((await client.list(ProviderConfig)).items)
+    names = sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in found)
+    if name:
+        keys = {f"{namespace}/{name}", f"{SYSTEM_NAMESPACE}/{name}", name}
+        found = [each for each in found if f"{each.metadata.namespace}/{each.metadata.name}" in keys]
+        if not found:
+            there = f": there are {', '.join(names)}" if names else ""
+            raise NoSource(f"no ProviderConfig {name!r} in namespaces {namespace} and {SYSTEM_NAMESPACE}{there}")
+    if len(found) != 1:
+        several = f"there are several ProviderConfigs ({', '.join(names)})" if found else "there is no ProviderConfig"
+        raise NoSource(f"{several}: use --provider-config, --cluster, --credential or --secret")
+    read = await read_site(client, supports(), found[0])
+    at = f"{found[0].metadata.namespace}/{found[0].metadata.name}"
+    return Located(read.support, Source(site=read.site), f"ProviderConfig {at}")
+
+
+async def _of_cluster(client: Client, key: Key) -> Located:
+    """With the credentials of its infrastructure object."""
+    try:
+        cluster = await client.get(Cluster, key)
+    except NotFound:
+        raise NoSource(f"Cluster {key} does not exist") from None
+    ref = cluster.spec.infrastructure_ref
+    support = next((each for each in supports().values() if ref and each.cluster_kind.kind == ref.kind), None)
+    if ref is None or support is None:
+        kind = ref.kind if ref is not None else "nothing"
+        raise NoSource(f"Cluster {key}: infrastructureRef names {kind}, which has no discovery")
+    infra = await client.get(support.cluster_kind, Key(key.namespace, ref.name))
+    return Located(support, Source(infra=wire(infra)), f"{ref.kind} {key.namespace}/{ref.name}")
+
+
+async def _of_credential(client: Client, key: Key, wanted: Wanted) -> Located:
+    try:
+        found = await client.get(Credential, key)
+    except NotFound:
+        raise NoSource(f"Credential {key} does not exist") from None
+    ref: Any = found.spec.identity_ref
+    if ref is None or ref.kind != "Secret":
+        raise NoSource(f"Credential {key}: spec.identityRef does not name a Secret")
+    return await _of_secret(client, Key(ref.namespace or key.namespace, ref.name), wanted)
+
+
+async def _of_secret(client: Client, key: Key, wanted: Wanted) -> Located:
+    try:
+        found = await client.get(_SECRET, key)
+    except NotFound:
+        raise NoSource(f"Secret {key} does not exist") from None
+    data = {name: base64.b64decode(value).decode("utf-8", "replace") for name, value in _data(found).items()}
+    known = supports()
+    provider = wanted.provider or next((each.type for each in known.values() if each.secret_key in data), "nutanix")
+    if provider not in known:
+        raise NoSource(f"--provider {provider}: expected one of {', '.join(sorted(known))}")
+    if provider == "nutanix" and not wanted.address:
+        raise NoSource(f"Secret {key} has credentials for Prism Central: give its address with --address")
+    settings = {"address": wanted.address.partition(":")[0], "port": wanted.address.partition(":")[2]}
+    settings = {name: value for name, value in settings.items() if value}
+    return Located(known[provider], Source(settings=settings, secret=data), f"Secret {key}")
+
+
+def _data(secret: Mapping[str, Any]) -> Mapping[str, str]:
+    return secret.get("data") or {}
+
+
+def _key(text: str, namespace: str) -> Key:
+    space, _, name = text.rpartition("/")
+    return Key(space or namespace, name)
