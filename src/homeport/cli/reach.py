@@ -60,7 +60,7 @@ async def read_dial(client: Client, proxy: str, trust: Path | None) -> DialOptio
 async def _simulated(client: Client) -> tuple[str, Path | None]:
     import msgspec
 
-    from homeport.app.instance import STATUS_PATH
+    from homeport.app.plane.instance import STATUS_PATH
     from homeport.app.report.description import Description
     from homeport.client.errors import ApiError
 
