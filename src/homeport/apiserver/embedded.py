@@ -14,12 +14,12 @@ from pathlib import Path
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.pki import PKI
-from homeport.apiserver.auth.rbac import Rbac
-from homeport.apiserver.auth.reconcile import Aggregator, ensure_policy
+from homeport.apiserver.auth.rbac.rbac import Rbac
+from homeport.apiserver.auth.rbac.reconcile import Aggregator, ensure_policy
 from homeport.apiserver.auth.review import Reviews
-from homeport.apiserver.auth.serviceaccount import ServiceAccounts
-from homeport.apiserver.auth.tokenfile import load_tokens
-from homeport.apiserver.auth.tokenrequest import TokenRequests
+from homeport.apiserver.auth.token.file import load_tokens
+from homeport.apiserver.auth.token.request import TokenRequests
+from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
 from homeport.apiserver.crds import ConversionHook, CustomResources, DefinitionStrategy
 from homeport.apiserver.http.server import HttpServer
 from homeport.apiserver.http.webhook import WebhookCaller

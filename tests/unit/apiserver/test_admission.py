@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from homeport.apiserver.auth.rbac import GROUP, Rbac
+from homeport.apiserver.auth.rbac.rbac import GROUP, Rbac
 from homeport.apiserver.request import SYSTEM
 from homeport.apiserver.verb.admission import Admission, Attributes
 from homeport.apiserver.verb.lifecycle import install

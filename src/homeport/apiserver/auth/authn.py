@@ -19,10 +19,10 @@ import structlog
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from homeport.apiserver.auth import bootstrap
 from homeport.apiserver.auth.certificate import PrivateKey
-from homeport.apiserver.auth.jwt import TokenInvalid
-from homeport.apiserver.auth.serviceaccount import CREDENTIAL_ID, ServiceAccounts, Verified
+from homeport.apiserver.auth.token import bootstrap
+from homeport.apiserver.auth.token.jwt import TokenInvalid
+from homeport.apiserver.auth.token.serviceaccount import CREDENTIAL_ID, ServiceAccounts, Verified
 from homeport.apiserver.request import User
 from homeport.client.errors import Unauthorized
 from homeport.store import Change, Store

@@ -7,8 +7,8 @@ from urllib.parse import unquote
 
 from homeport.apiserver.auth.authn import AUTHENTICATED
 from homeport.apiserver.auth.decision import Attributes, forbidden
-from homeport.apiserver.auth.rbac import Rbac
-from homeport.apiserver.auth.serviceaccount import groups_of, split_user_name
+from homeport.apiserver.auth.rbac.rbac import Rbac
+from homeport.apiserver.auth.token.serviceaccount import groups_of, split_user_name
 from homeport.apiserver.request import ANONYMOUS, User
 from homeport.client.errors import BadRequest
 

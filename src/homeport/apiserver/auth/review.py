@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.decision import Attributes
-from homeport.apiserver.auth.jwt import TokenInvalid
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.auth.source import Json
+from homeport.apiserver.auth.token.jwt import TokenInvalid
 from homeport.apiserver.registry import Call, Registry
 from homeport.apiserver.request import User
 from homeport.client.errors import BadRequest, Cause, invalid

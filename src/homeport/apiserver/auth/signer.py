@@ -12,7 +12,7 @@ import base64
 from homeport.apiserver.auth.decision import Attributes as Question
 from homeport.apiserver.auth.decision import refusal
 from homeport.apiserver.auth.pem import parse_request
-from homeport.apiserver.auth.rbac import MASTERS, Rbac
+from homeport.apiserver.auth.rbac.rbac import MASTERS, Rbac
 from homeport.apiserver.request import User
 from homeport.apiserver.resource import Json
 from homeport.apiserver.verb.admission import Attributes

@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from homeport.apiserver.auth import openid
-from homeport.apiserver.auth.serviceaccount import ServiceAccounts
+from homeport.apiserver.auth.token import openid
+from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
 from homeport.apiserver.discovery import Discovery, Document
 from homeport.apiserver.http.exchange import ACCEPT, Exchange
 from homeport.apiserver.http.health import Health

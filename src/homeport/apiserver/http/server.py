@@ -21,8 +21,8 @@ from aiohttp.web import BaseRequest, StreamResponse
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.decision import Attributes, forbidden
 from homeport.apiserver.auth.impersonation import impersonate
-from homeport.apiserver.auth.rbac import Rbac
-from homeport.apiserver.auth.serviceaccount import ServiceAccounts
+from homeport.apiserver.auth.rbac.rbac import Rbac
+from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
 from homeport.apiserver.http.auditing import entry_of
 from homeport.apiserver.http.connect import Connectors
 from homeport.apiserver.http.connection import Connection, ConnectionLimits, ConnectionServer

@@ -7,9 +7,9 @@ from functools import partial
 import orjson
 
 from homeport.apiserver.auth.decision import refusal
-from homeport.apiserver.auth.escalation import check_binding, check_role
-from homeport.apiserver.auth.rbac import GROUP as RBAC_GROUP
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.escalation import check_binding, check_role
+from homeport.apiserver.auth.rbac.rbac import GROUP as RBAC_GROUP
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.auth.signer import GROUP as CERTIFICATES
 from homeport.apiserver.auth.signer import REQUESTS, check_approval, check_signing, check_subject
 from homeport.apiserver.resource import Json, ServedKind

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.store import Store
 
 

@@ -11,13 +11,13 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from homeport.apiserver.auth import jwt
 from homeport.apiserver.auth.authn import Authenticator, TokenCache
 from homeport.apiserver.auth.certificate import make_key
-from homeport.apiserver.auth.jwt import TokenInvalid
 from homeport.apiserver.auth.pki import PKI, PkiError
-from homeport.apiserver.auth.serviceaccount import ISSUER, BoundObject, ServiceAccounts, Verified
-from homeport.apiserver.auth.tokenfile import load_tokens
+from homeport.apiserver.auth.token import jwt
+from homeport.apiserver.auth.token.file import load_tokens
+from homeport.apiserver.auth.token.jwt import TokenInvalid
+from homeport.apiserver.auth.token.serviceaccount import ISSUER, BoundObject, ServiceAccounts, Verified
 from homeport.apiserver.request import User
 from homeport.client.errors import Unauthorized
 from homeport.store import Store

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from homeport.apiserver.auth.escalation import check_binding, check_role
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.escalation import check_binding, check_role
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.request import SYSTEM, User
 from homeport.client.errors import Forbidden, NotFound
 from homeport.store import Store

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.apiserver.auth.impersonation import impersonate
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.request import User
 from homeport.client.errors import BadRequest, Forbidden
 from homeport.store import Store

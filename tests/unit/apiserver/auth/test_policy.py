@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from homeport.apiserver.auth.decision import Attributes
-from homeport.apiserver.auth.policy import AUTOUPDATE, default_bindings, default_roles
-from homeport.apiserver.auth.rbac import GROUP, Rbac
-from homeport.apiserver.auth.reconcile import BINDING, ROLE, Aggregator, ensure_policy, plan_policy
+from homeport.apiserver.auth.rbac.policy import AUTOUPDATE, default_bindings, default_roles
+from homeport.apiserver.auth.rbac.rbac import GROUP, Rbac
+from homeport.apiserver.auth.rbac.reconcile import BINDING, ROLE, Aggregator, ensure_policy, plan_policy
 from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.local import LocalClient
 from homeport.apiserver.name import path_segment

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from homeport.apiserver.auth.decision import Attributes, forbidden
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.request import ANONYMOUS, User
 from homeport.store import Store
 from unit.apiserver.auth.policy_store import GROUP, bind, delete, role, rule

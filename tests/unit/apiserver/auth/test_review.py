@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from homeport.apiserver.auth import openid
 from homeport.apiserver.auth.authn import Authenticator
 from homeport.apiserver.auth.certificate import make_key
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.auth.review import Reviews
-from homeport.apiserver.auth.serviceaccount import ISSUER, ServiceAccounts
-from homeport.apiserver.auth.tokenrequest import TokenRequests
+from homeport.apiserver.auth.token import openid
+from homeport.apiserver.auth.token.request import TokenRequests
+from homeport.apiserver.auth.token.serviceaccount import ISSUER, ServiceAccounts
 from homeport.apiserver.kinds import builtin_kinds
 from homeport.apiserver.registry import Call, Registry
 from homeport.apiserver.request import Context, User

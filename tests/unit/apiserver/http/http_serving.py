@@ -19,8 +19,8 @@ from yarl import URL
 
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.authn import Authenticator
-from homeport.apiserver.auth.rbac import Rbac
-from homeport.apiserver.auth.serviceaccount import ServiceAccounts
+from homeport.apiserver.auth.rbac.rbac import Rbac
+from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
 from homeport.apiserver.http.server import HttpServer
 from homeport.apiserver.kinds.load import builtin_kinds
 from homeport.apiserver.kinds.strategy import Plain

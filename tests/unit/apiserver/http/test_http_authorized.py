@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from homeport.apiserver.auth.decision import Attributes, Decision
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.option import DeleteOptions, Listing, ListOptions, WatchOptions
 from homeport.apiserver.registry import Answer, Call, Registry
 from homeport.apiserver.request import Context

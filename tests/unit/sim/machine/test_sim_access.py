@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
-from homeport.apiserver.auth import jwt
+from homeport.apiserver.auth.token import jwt
 from homeport.client.config import Config
 from homeport.client.credential import Certificate, Static
 from homeport.client.errors import Unavailable

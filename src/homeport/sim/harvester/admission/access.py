@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from homeport.apiserver.auth.decision import Attributes as Asked
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.request import SYSTEM, User
 from homeport.sim.harvester.controller.image import IMAGE_ID
 from homeport.sim.harvester.core import Core

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.verb.admission import Attributes
 from homeport.sim.harvester.admission.access import image_of_class, may_read
 from homeport.sim.harvester.admission.refusal import conflicting, failed, invalid

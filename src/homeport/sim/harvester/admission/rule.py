@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from homeport.apiserver.auth.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import Rbac
 from homeport.apiserver.verb.admission import Attributes
 from homeport.machinery.quantity import Quantity, QuantityError, parse_quantity
 from homeport.sim.harvester.admission.access import image_of_class, may_read

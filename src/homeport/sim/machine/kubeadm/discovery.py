@@ -10,10 +10,10 @@ from typing import Any
 
 from cryptography import x509
 
-from homeport.apiserver.auth import bootstrap
 from homeport.apiserver.auth.decision import Attributes, describe
-from homeport.apiserver.auth.jwt import TokenInvalid
 from homeport.apiserver.auth.source import read
+from homeport.apiserver.auth.token import bootstrap
+from homeport.apiserver.auth.token.jwt import TokenInvalid
 from homeport.apiserver.request import User
 from homeport.machinery.address import is_address
 from homeport.sim.machine import yaml

@@ -14,8 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from homeport.apiserver.auth import certificate as certs
-from homeport.apiserver.auth.serviceaccount import decoded
 from homeport.apiserver.auth.source import read
+from homeport.apiserver.auth.token.serviceaccount import decoded
 from homeport.runtime.clock import parse_time
 from homeport.sim.machine.workload.etcd import EtcdError
 from homeport.sim.machine.workload.standin.wire import HttpsService, Message

@@ -8,7 +8,7 @@ import hmac
 
 import orjson
 
-from homeport.apiserver.auth.serviceaccount import decoded
+from homeport.apiserver.auth.token.serviceaccount import decoded
 from homeport.runtime.clock import parse_time
 from homeport.sim.machine.workload.kind import CONFIG_MAP, SECRET, Json
 from homeport.sim.machine.workload.view import View

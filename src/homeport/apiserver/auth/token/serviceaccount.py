@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from homeport.apiserver.auth import jwt
 from homeport.apiserver.auth.certificate import PrivateKey
-from homeport.apiserver.auth.jwt import Claims, TokenInvalid
 from homeport.apiserver.auth.source import Json, read
+from homeport.apiserver.auth.token import jwt
+from homeport.apiserver.auth.token.jwt import Claims, TokenInvalid
 from homeport.apiserver.request import User
 from homeport.store import Store
 

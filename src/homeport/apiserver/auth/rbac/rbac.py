@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from homeport.apiserver.auth.decision import Attributes, Decision
-from homeport.apiserver.auth.rule import Rule, parse_rules
+from homeport.apiserver.auth.rbac.rule import Rule, parse_rules
 from homeport.apiserver.auth.source import Json, follow
 from homeport.apiserver.request import User
 from homeport.machinery.selector import SelectorError, from_label_selector

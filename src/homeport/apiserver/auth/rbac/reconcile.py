@@ -13,9 +13,9 @@ from typing import NamedTuple
 import structlog
 
 from homeport.api.meta import Resource
-from homeport.apiserver.auth.policy import AUTOUPDATE, default_bindings, default_roles
-from homeport.apiserver.auth.rbac import CLUSTER_ROLES, GROUP, Rbac
-from homeport.apiserver.auth.rule import compact, missing, parse_rules
+from homeport.apiserver.auth.rbac.policy import AUTOUPDATE, default_bindings, default_roles
+from homeport.apiserver.auth.rbac.rbac import CLUSTER_ROLES, GROUP, Rbac
+from homeport.apiserver.auth.rbac.rule import compact, missing, parse_rules
 from homeport.apiserver.auth.source import Json
 from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Write

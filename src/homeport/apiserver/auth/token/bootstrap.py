@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from homeport.apiserver.auth.jwt import TokenInvalid
-from homeport.apiserver.auth.serviceaccount import Verified, decoded
 from homeport.apiserver.auth.source import Json, read
+from homeport.apiserver.auth.token.jwt import TokenInvalid
+from homeport.apiserver.auth.token.serviceaccount import Verified, decoded
 from homeport.apiserver.request import User
 from homeport.store import Store
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from homeport.apiserver.auth.rbac import GROUP
+from homeport.apiserver.auth.rbac.rbac import GROUP
 from homeport.apiserver.auth.source import Json
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from homeport.apiserver.auth.decision import Attributes, refusal
-from homeport.apiserver.auth.rbac import GROUP, MASTERS, Rbac
-from homeport.apiserver.auth.rule import EVERYTHING, Rule, compact, missing, parse_rules, quoted
+from homeport.apiserver.auth.rbac.rbac import GROUP, MASTERS, Rbac
+from homeport.apiserver.auth.rbac.rule import EVERYTHING, Rule, compact, missing, parse_rules, quoted
 from homeport.apiserver.auth.source import Json
 from homeport.apiserver.request import User
 from homeport.client.errors import Forbidden, not_found

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 
-from homeport.apiserver.auth.serviceaccount import BoundObject, ServiceAccounts
 from homeport.apiserver.auth.source import Json, read
+from homeport.apiserver.auth.token.serviceaccount import BoundObject, ServiceAccounts
 from homeport.apiserver.kinds.load import definitions
 from homeport.apiserver.registry import Call, Registry
 from homeport.client.errors import BadRequest, Cause, conflict, invalid, not_found

@@ -6,9 +6,9 @@ import base64
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from homeport.apiserver.auth import jwt
-from homeport.apiserver.auth.serviceaccount import ServiceAccounts
 from homeport.apiserver.auth.source import Json
+from homeport.apiserver.auth.token import jwt
+from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
 
 CONFIGURATION_PATH = "/.well-known/openid-configuration"
 KEYS_PATH = "/openid/v1/jwks"
