@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import ipaddress
+import math
 import socket
 import ssl
 import time
@@ -43,10 +44,11 @@ R = TypeVar("R", bound="Answer | Body | Socket")
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. `request` bounds one attempt, its answer included."""
+    """Seconds. `request` bounds one attempt, its answer included. `idle`: how long an unused connection stays open."""
 
     connect: float = 10.0
     request: float = 60.0
+    idle: float = 60.0
 
 
 DEFAULT_TIMEOUTS = Timeouts()
@@ -64,15 +66,17 @@ class _Lost(Exception):
 class Body:
     """An answer that comes bit by bit."""
 
-    def __init__(self, response: aiohttp.ClientResponse, what: str) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, what: str, heard: Callable[[], None]) -> None:
         self._response = response
         self._what = what
+        self._heard = heard
         self.status = response.status
         self.headers = response.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._response.content.iter_any():
+                self._heard()
                 yield chunk
         except BROKEN as error:
             raise Unavailable(f"{self._what}: the connection was lost: {reason_of(error)}") from error
@@ -108,6 +112,7 @@ class HttpTransport:
         self._authority = tls.Authority(config)
         self._closed = False
         self._rejected: float | None = None  # since when the server accepts our credential no more
+        self.answered = -math.inf  # when the server last answered, or sent something in a watch, by the loop's clock
 
     async def close(self) -> None:
         self._closed = True
@@ -141,7 +146,7 @@ class HttpTransport:
             if response.status != 200:
                 return await self._read(response)
             self._note(response)
-            return Body(response, what)
+            return Body(response, what, self._hear)
 
         answer = await self._persist("GET", path, once)
         if isinstance(answer, Answer):
@@ -183,7 +188,12 @@ class HttpTransport:
         """For how long the server has answered nothing but 401; 0 while it accepts our credential."""
         return 0.0 if self._rejected is None else time.monotonic() - self._rejected
 
+    def _hear(self) -> None:
+        self.answered = asyncio.get_running_loop().time()
+
     def _judge(self, status: int) -> None:
+        if status < 500 and status != 401:
+            self._hear()
         if status != 401:
             self._rejected = None
         elif self._rejected is None:
@@ -298,7 +308,9 @@ class HttpTransport:
         for name, value in self.config.impersonate.headers():
             headers.add(name, value)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=limit, keepalive_timeout=60.0, socket_factory=_keepalive_socket),
+            connector=aiohttp.TCPConnector(
+                limit=limit, keepalive_timeout=self.timeouts.idle, socket_factory=_keepalive_socket
+            ),
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=middlewares,
@@ -343,6 +355,11 @@ class HttpClient(RestClient):
     def rejected_seconds(self) -> float:
         """For how long the server has rejected our credential, without a request that it accepted; 0: it accepts it."""
         return self._http.rejected_seconds
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long the server has neither answered nor sent anything in a watch; infinite: it never did."""
+        return asyncio.get_running_loop().time() - self._http.answered
 
     async def port_forward(self, key: Key, port: int) -> Stream:
         """A connection to a port of the Pod; each call makes a new one. Raises ApiError or ForwardError."""

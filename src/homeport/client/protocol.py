@@ -99,6 +99,8 @@ class Query:
     """Options of list and watch. namespace '' means all namespaces.
 
     `lenient`: an object that does not fit its type comes as Unreadable, instead of making everything else unreadable.
+    `renew_seconds`: a watch over HTTP ends after this time and is asked for again on the same connection, so that the
+    server answers regularly; 0: after minutes.
     """
 
     namespace: str = ""
@@ -109,6 +111,7 @@ class Query:
     limit: int = 0
     continue_: str = ""
     lenient: bool = False
+    renew_seconds: int = 0
 
 
 class Unreadable(Unstructured):

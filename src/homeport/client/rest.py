@@ -185,6 +185,7 @@ class RestClient:
             timeout=timeout,
             retry=self._transport.retry,
             lenient=query.lenient,
+            renew=query.renew_seconds,
         )
         try:
             await watching.begin()

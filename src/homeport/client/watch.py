@@ -65,12 +65,14 @@ class Watch(Generic[T]):
         timeout: float | None,
         retry: Retry,
         lenient: bool = False,
+        renew: int = 0,
     ) -> None:
         self._open = open_
         self._codec = codec
         self._start = start
         self._initial = initial_events
         self._lenient = lenient
+        self._longest = (max(1, renew * 3 // 4), renew) if renew else ENDLESS_SECONDS
         self._retry = retry
         self._clock = asyncio.get_running_loop().time
         self._deadline = None if timeout is None else self._clock() + timeout
@@ -119,7 +121,7 @@ class Watch(Generic[T]):
 
     def _seconds(self) -> int:
         if self._deadline is None:
-            return random.randint(*ENDLESS_SECONDS)  # noqa: S311 - not for secrets
+            return random.randint(*self._longest)  # noqa: S311 - not for secrets
         return max(1, math.ceil(self._deadline - self._clock()))
 
     def _over(self) -> bool:

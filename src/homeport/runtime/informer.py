@@ -72,6 +72,7 @@ class Informer(Generic[T]):
         self._handlers: list[Handler[T]] = []
         self._deletion_handlers: list[Callable[[T], None]] = []
         self._sync_handlers: list[Callable[[], None]] = []
+        self.on_trouble: Callable[[], None] | None = None  # called when it can't follow at the moment
         self._hurry = asyncio.Event()
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
@@ -178,6 +179,8 @@ class Informer(Generic[T]):
         tell("can't follow", kind=self.resource.qualified, error=text, retry_in=round(delay, 1))
         self.error = text
         self.settled.set()
+        if self.on_trouble is not None:
+            self.on_trouble()
 
     # -- what there is -----------------------------------------------------------------------------------------
 

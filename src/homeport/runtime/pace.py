@@ -11,11 +11,15 @@ from homeport.client.protocol import Key
 # A timer may fire this much early, by its own resolution or by rounding. To wait for the rest would be to wait in vain:
 # a virtual clock does not move for so little.
 _DUE_SECONDS = 0.001
+# Statuses that nobody acts on, written per second by one controller. When thousands of objects change at once, each of
+# them reports its wording less often: what every object costs stays the same.
+_WRITES_PER_SECOND = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """At most one write of a status that nobody acts on in this many seconds. 0: every change is written at once.
+    """At most one write of a status that nobody acts on in this many seconds, and longer while many objects of the kind
+    have such a change. 0: every change is written at once.
 
     `settle`: the time counts from the first change that was not written, so that what lasts no longer is never
     written. Otherwise it counts from the last write.
@@ -31,18 +35,23 @@ class Pacer:
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._since: dict[Key, float] = {}
+        self._held: set[Key] = set()  # have a change that is not written yet
 
     def delay(self, key: Key, now: float, *, urgent: bool, changed: bool) -> float:
         """Seconds until the status may be written; 0 when it is to be written now."""
         if not self._pace.seconds:
             return 0.0
         if not changed:
+            self._held.discard(key)
             if self._pace.settle:
                 self._since.pop(key, None)
             return 0.0
-        left = self._since.setdefault(key, now) + self._pace.seconds - now
+        pause = max(self._pace.seconds, len(self._held) / _WRITES_PER_SECOND)
+        left = self._since.setdefault(key, now) + pause - now
         if left > _DUE_SECONDS and not urgent:
+            self._held.add(key)
             return left
+        self._held.discard(key)
         if self._pace.settle:
             del self._since[key]
         else:
@@ -51,6 +60,7 @@ class Pacer:
 
     def forget(self, key: Key) -> None:
         self._since.pop(key, None)
+        self._held.discard(key)
 
 
 def status_changed(

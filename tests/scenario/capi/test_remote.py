@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -128,11 +129,40 @@ async def test_a_cluster_is_probed_and_its_last_answer_known() -> None:
     async with world() as w:
         await w.management.have(cluster(), secret(admin(w)))
         await w.connected()
-        await asyncio.sleep(95)
-        last = w.remotes.last_probe(CLUSTER)
-        assert last is not None
-        assert w.management.clock.now() - last <= 10.0
+        for _ in range(10):
+            await asyncio.sleep(19.5)
+            last = w.remotes.last_probe(CLUSTER)
+            assert last is not None
+            assert w.management.clock.now() - last <= 20.0
         assert w.told == [(CLUSTER, True)]
+
+
+@virtual
+async def test_a_cluster_at_rest_is_asked_through_its_watch_alone() -> None:
+    async with world() as w:
+        await w.management.have(cluster(), secret(admin(w)))
+        await w.connected()
+        await asyncio.sleep(90)
+        http = w.workload.server.http
+        assert http is not None
+        before = Counter(http.metrics.requests())
+        await asyncio.sleep(600)
+        asked = Counter(http.metrics.requests()) - before
+        assert set(asked) == {"WATCH nodes"}
+        assert 30 <= asked.total() <= 40
+
+
+@virtual
+async def test_a_watch_that_breaks_lets_the_cluster_be_asked_at_once() -> None:
+    async with world() as w:
+        await w.management.have(cluster(), secret(admin(w)))
+        await w.connected()
+        await asyncio.sleep(1)
+        assert w.workload.server.http is not None
+        await w.workload.server.http.drain(0)
+        await asyncio.sleep(9)
+        assert w.remotes.failures(CLUSTER) == 1
+        assert w.remotes.get(CLUSTER) is not None
 
 
 @virtual

@@ -60,3 +60,15 @@ def test_a_condition_changed_when_its_status_did(
 ) -> None:
     old, new = ([{"type": kind, "status": status} for kind, status in each] for each in (before, after))
     assert status_changed(old, new, ["Ready"]) is changed
+
+
+def test_while_many_objects_have_such_a_change_each_is_written_less_often() -> None:
+    pacer = Pacer(Pace(1.0))
+    keys = [Key("default", f"o{number}") for number in range(300)]
+    for key in keys:
+        pacer.delay(key, 10, urgent=False, changed=True)
+    assert pacer.delay(A, 10, urgent=False, changed=True) == 30.0
+    assert pacer.delay(A, 10.5, urgent=True, changed=True) == 0, "what somebody acts on is never held back"
+    for key in keys:
+        pacer.delay(key, 11, urgent=False, changed=False)
+    assert pacer.delay(A, 11, urgent=False, changed=True) == 0.5

@@ -26,10 +26,6 @@ class Link:
     ages: list[float] = field(default_factory=list)  # thresholds that are still to come
     timer: asyncio.TimerHandle | None = None
 
-    @property
-    def silent_since(self) -> float | None:
-        return self.began if self.last_probe is None else self.last_probe
-
 
 def worded(error: Exception) -> str:
     """Why a cluster could not be reached."""

@@ -41,7 +41,8 @@ log = structlog.get_logger(__name__)
 __all__ = ["NODE", "Connect", "Remote", "Remotes"]
 
 WORKERS = 64  # so many clusters are dialled or probed at once; an unreachable one holds its worker for seconds
-PROBE_SECONDS = 10.0  # between probes
+PROBE_SECONDS = 10.0  # between probes of a cluster that does not answer
+QUIET_SECONDS = 25.0  # without an answer or an event of a watch, and the cluster is probed
 PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5  # in a row, and the connection is given up
 SYNC_TIMEOUT = 60.0
@@ -99,7 +100,10 @@ class Remotes:
     def last_probe(self, cluster: Key) -> float | None:
         """When the cluster last answered, in seconds since the epoch; None: never since we run."""
         link = self._links.get(cluster)
-        return None if link is None else link.last_probe
+        if link is None or link.last_probe is None:
+            return None
+        # What came through a watch since the last look counts, too.
+        return max(link.last_probe, self._clock.now() - link.remote.silent_seconds)
 
     def silent_since(self, cluster: Key) -> float | None:
         """As `last_probe`, but before the first success: since when it is asked for. None: it was not asked yet.
@@ -107,7 +111,7 @@ class Remotes:
         Whoever has just begun to ask knows no better than those before: what they found out still counts for a while.
         """
         link = self._links.get(cluster)
-        return None if link is None else link.silent_since
+        return None if link is None else self.last_probe(cluster) or link.began
 
     def failures(self, cluster: Key) -> int:
         """How many attempts or probes failed since the last success."""
@@ -234,10 +238,14 @@ class Remotes:
         return known is not None and known.metadata.resource_version != link.secret_version
 
     async def _look(self, link: Link) -> None:
-        async with asyncio.timeout(PROBE_TIMEOUT):
-            await probe(link.remote.client)
-        self._answered(link)
-        self._again(link, PROBE_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311  (spread, not secret)
+        """Its watches are renewed all the time and tell as much as a probe. It is asked only if they are silent."""
+        silent = link.remote.silent_seconds
+        if silent >= QUIET_SECONDS - _LEAST_SECONDS:
+            async with asyncio.timeout(PROBE_TIMEOUT):
+                await probe(link.remote.client)
+            silent = 0.0
+        self._answered(link, silent)
+        self._again(link, QUIET_SECONDS - silent)
 
     async def _redial(self, link: Link) -> None:
         """There is another kubeconfig. While it does not work, the connection that does is kept."""
@@ -276,7 +284,7 @@ class Remotes:
             await client.close()
             raise
         link.secret_version, link.digest = secret.resource_version, digest
-        self._again(link, PROBE_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311
+        self._again(link, QUIET_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311  (spread, not secret)
 
     async def _adopt(self, link: Link, client: Client) -> None:
         """Everything goes through `client` from now on."""
@@ -299,18 +307,18 @@ class Remotes:
 
     # -- how it went -------------------------------------------------------------------------------------------
 
-    def _answered(self, link: Link) -> None:
+    def _answered(self, link: Link, ago: float = 0.0) -> None:
         again = link.connected and link.failures > 0
         link.failures = 0
         link.why = ""
-        link.last_probe = self._clock.now()
+        link.last_probe = self._clock.now() - ago
         link.remote.nudge()
-        self._count_silence(link)
+        self._count_silence(link, ago)
         if again:
             self._notify(link)
 
-    def _count_silence(self, link: Link) -> None:
-        link.probed_at = self._clock.monotonic()
+    def _count_silence(self, link: Link, ago: float = 0.0) -> None:
+        link.probed_at = self._clock.monotonic() - ago
         link.ages = list(AGES)
         if link.timer is None:
             self._age(link)
@@ -338,6 +346,12 @@ class Remotes:
             self._notify(link)
         backoff = _SOON if link.failures < _PATIENCE else _RARELY
         self._again(link, backoff.delay(link.failures))
+
+    def _troubled(self, key: Key) -> None:
+        """A watch broke: whether the cluster is gone with it is asked at once, and then at the usual times."""
+        link = self._links.get(key)
+        if link is not None and link.connected and not link.failures:
+            self._queue.add(key)
 
     def _again(self, link: Link, seconds: float) -> None:
         # Clusters that answer, or are asked for the first time, go before those that did not answer the last time.
@@ -376,7 +390,7 @@ class Remotes:
 
     def _link(self, key: Key) -> Link:
         if key not in self._links:
-            remote = Remote(key, self._spawn)
+            remote = Remote(key, self._spawn, lambda: self._troubled(key))
             for handler in self._node_handlers:
                 remote.on_node(_for_cluster(handler, key))
             self._links[key] = Link(remote)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property
@@ -28,6 +29,8 @@ Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, ne
 Probe = Callable[[Client], Coroutine[Any, Any, None]]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
+RENEW_SECONDS = 20  # the longest that a watch of Nodes lasts before the server is asked again
+
 _METHODS = frozenset(
     ("get", "list", "watch", "create", "replace", "patch", "apply", "delete", "delete_all")  # of Client
 )
@@ -49,7 +52,7 @@ def connect_over_http(content: bytes, proxy: str) -> Client:
     """Reconcilers come again by themselves: the client need not be patient for them."""
     return HttpClient(
         kubeconfig.parse(content, proxy=proxy),
-        timeouts=Timeouts(connect=5.0, request=10.0),
+        timeouts=Timeouts(connect=5.0, request=10.0, idle=20.0),
         retry=Retry(attempts=2, patience_seconds=5.0),
     )
 
@@ -64,10 +67,19 @@ async def probe(client: Client) -> None:
         answer.check("GET /")
 
 
-class Remote:
-    """One for a cluster's whole life. `client` is the one of the connection that there is now."""
+@runtime_checkable
+class Heard(Protocol):
+    @property
+    def silent_seconds(self) -> float: ...
 
-    def __init__(self, key: Key, spawn: Spawn) -> None:
+
+class Remote:
+    """One for a cluster's whole life. `client` is the one of the connection that there is now.
+
+    `troubled` is called when its Nodes can't be watched at the moment: the cluster may be gone.
+    """
+
+    def __init__(self, key: Key, spawn: Spawn, troubled: Callable[[], None] | None = None) -> None:
         self.key = key
         self._spawn = spawn
         self._client: Client | None = None
@@ -75,6 +87,9 @@ class Remote:
         self._running: list[asyncio.Task[None]] = []
         self._handlers: set[tuple[Resource, Query, Any]] = set()
         self._nodes = self._informer(NODE, Query(), slim=_slim_node)
+        # Renewed often, its watch is the sign of life: no other connection need be open to a cluster at rest.
+        self._nodes.query = Query(renew_seconds=RENEW_SECONDS)
+        self._nodes.on_trouble = troubled
         self._nodes.cache.add_index("providerID", _provider_ids)
 
     @property
@@ -162,6 +177,12 @@ class Remote:
     @property
     def error(self) -> str:
         return self._nodes.error
+
+    @property
+    def silent_seconds(self) -> float:
+        """For how long nothing came from the cluster, as far as its client knows."""
+        client = self._client
+        return client.silent_seconds if isinstance(client, Heard) and not self.error else math.inf
 
     def use(self, client: Client) -> None:
         """From now on, everything that is watched is watched through `client`."""
