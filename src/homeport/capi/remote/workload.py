@@ -181,8 +181,9 @@ class Remote:
     @property
     def silent_seconds(self) -> float:
         """For how long nothing came from the cluster, as far as its client knows."""
-        client = self._client
-        return client.silent_seconds if isinstance(client, Heard) and not self.error else math.inf
+        if self.error or not isinstance(self._client, Heard):
+            return math.inf
+        return self._client.silent_seconds
 
     def use(self, client: Client) -> None:
         """From now on, everything that is watched is watched through `client`."""
