@@ -67,12 +67,6 @@ async def probe(client: Client) -> None:
         answer.check("GET /")
 
 
-@runtime_checkable
-class Heard(Protocol):
-    @property
-    def silent_seconds(self) -> float: ...
-
-
 class Remote:
     """One for a cluster's whole life. `client` is the one of the connection that there is now.
 
@@ -181,9 +175,7 @@ class Remote:
     @property
     def silent_seconds(self) -> float:
         """For how long nothing came from the cluster, as far as its client knows."""
-        if self.error or not isinstance(self._client, Heard):
-            return math.inf
-        return self._client.silent_seconds
+        return math.inf if self.error else float(getattr(self._client, "silent_seconds", math.inf))
 
     def use(self, client: Client) -> None:
         """From now on, everything that is watched is watched through `client`."""
