@@ -120,7 +120,7 @@ class DeployReconciler:
         hosted = await is_hosted(self._capi, cluster, self.controller)
         if hosted is None:
             return None  # its control plane wakes us
-        remote.watch(DEPLOYMENT, _DEPLOYMENTS, self._handler(key))
+        remote.watch(DEPLOYMENT, _DEPLOYMENTS, self._handler(key), slim=_slim)
         deployments = await remote.cached(DEPLOYMENT, _DEPLOYMENTS)
         waiting = any(not initialised(node) for node in remote.nodes)
         there = Key(NAMESPACE, NAME) in deployments
@@ -233,6 +233,13 @@ class _Controller(Controller):
     async def let_go(self) -> None:
         await super().let_go()
         await self._host.stop_others(self.mine)
+
+
+def _slim(deployment: Unstructured) -> Unstructured:
+    """Only names are read."""
+    for part in ("spec", "status"):
+        deployment.pop(part, None)
+    return deployment
 
 
 async def _was_here(remote: Remote) -> bool:

@@ -20,6 +20,7 @@ from homeport.controlplane.kubeadm.workload.upkeep import SYSTEM, observe_config
 from homeport.runtime.outcome import Wait
 
 POD = Resource("", "v1", "Pod", "pods")
+_POD_STATUS = ("phase", "conditions", "containerStatuses")
 STATIC_PODS = Query(namespace=SYSTEM, labels="tier=control-plane")
 GRACE_SECONDS = 50.0  # etcd may be silent for so long before that is reported
 LOST_SECONDS = 300.0  # without an answer for so long, what was known is worth nothing
@@ -83,7 +84,7 @@ class Inspection:
             scope.findings.lost = scope.seen.lost
             return None
         scope.remote = remote
-        pods = remote.watch(POD, STATIC_PODS, self._pod_handler(cluster))
+        pods = remote.watch(POD, STATIC_PODS, self._pod_handler(cluster), slim=_slim_pod)
         if not remote.has_synced(POD, STATIC_PODS):
             pods = await remote.cached(POD, STATIC_PODS)
         if not scope.findings.initialized and _may_be_initialized(scope):
@@ -187,6 +188,15 @@ def _relevant(node: Unstructured) -> tuple[Any, ...]:
     spec, status = node.get("spec") or {}, node.get("status") or {}
     conditions = [(each.get("type"), each.get("status")) for each in status.get("conditions") or ()]
     return node.metadata.get("labels"), spec.get("taints"), spec.get("providerID"), conditions
+
+
+def _slim_pod(pod: Unstructured) -> Unstructured:
+    """What is read of a static Pod: its manifest, which is most of it, is the Machine's business."""
+    status = pod.get("status") or {}
+    pod["status"] = {name: status[name] for name in _POD_STATUS if name in status}
+    pod.metadata.pop("annotations", None)
+    pod.pop("spec", None)
+    return pod
 
 
 def _pod_state(pod: Unstructured) -> tuple[Any, ...]:
