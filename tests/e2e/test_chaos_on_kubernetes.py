@@ -18,7 +18,7 @@ from homeport.client import kubeconfig
 from homeport.client.errors import ApiError, TooManyRequests
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
-from homeport.client.retry import NEVER
+from homeport.client.wire.retry import NEVER
 from present import present
 from realkube import RealKube
 

@@ -36,7 +36,7 @@ from homeport.client.protocol import (
     Write,
     unreadable,
 )
-from homeport.client.rest import Answer
+from homeport.client.wire.rest import Answer
 
 Kind = type[Object] | Resource
 

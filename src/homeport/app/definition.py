@@ -12,7 +12,7 @@ import structlog
 
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
-from homeport.client.rest import RestClient
+from homeport.client.wire.rest import RestClient
 from homeport.helm.release.ownership import is_released
 from homeport.runtime.definition import CRD, SHARED_LABEL, WAIT_SECONDS, established
 

@@ -19,7 +19,7 @@ from homeport.capi.component import Component, Definition, LogDeployment, Setup
 from homeport.capi.definition.inventory import UpstreamProvider, is_inventory
 from homeport.capi.environment import Environment, PrepareError
 from homeport.client.protocol import Client
-from homeport.client.rest import RestClient
+from homeport.client.wire.rest import RestClient
 from homeport.machinery import crd
 from homeport.runtime.manager import Manager
 from homeport.runtime.webhook.hook import Hooks

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from homeport.client import kubeconfig
-from homeport.client.quick import import_aiohttp
+from homeport.client.wire.quick import import_aiohttp
 
 
 def ask(config: Path, path: str, method: str = "POST") -> Any:

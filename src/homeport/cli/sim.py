@@ -86,7 +86,7 @@ def prism(
         _print_world()
         return
     from homeport.app.settings import SettingsError, parse_listen
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
     from homeport.sim.engine.wire import StartError
@@ -164,7 +164,7 @@ def harvester(
 ) -> None:
     """Simulate Harvester (Kubernetes with KubeVirt) with the networks, images and keys of the guides."""
     from homeport.app.settings import SettingsError, parse_listen
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
     from homeport.app import log

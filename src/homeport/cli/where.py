@@ -100,7 +100,7 @@ def ask(
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.protocol import Key
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
     from homeport.client.http import HttpClient

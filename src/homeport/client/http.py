@@ -21,18 +21,18 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from homeport import __version__
-from homeport.client import tls
-from homeport.client.address import DEFAULT_MANAGER
 from homeport.client.config import USER_AGENT_NAME, Config
 from homeport.client.credential import Certificate
 from homeport.client.errors import ApiError, Timeout, Unauthorized, Unavailable
-from homeport.client.failure import BROKEN, UNREACHED, reason_of, tls_reason
 from homeport.client.portforward import Stream, forward_path
 from homeport.client.protocol import Key, Warnings
-from homeport.client.rest import JSON, Answer, Form, RestClient
-from homeport.client.retry import REFUSED, Retry, retry_after
-from homeport.client.warning import parse_warnings
-from homeport.client.websocket import Connection, Refused, Socket, refusal
+from homeport.client.wire import tls
+from homeport.client.wire.address import DEFAULT_MANAGER
+from homeport.client.wire.failure import BROKEN, UNREACHED, reason_of, tls_reason
+from homeport.client.wire.rest import JSON, Answer, Form, RestClient
+from homeport.client.wire.retry import REFUSED, Retry, retry_after
+from homeport.client.wire.warning import parse_warnings
+from homeport.client.wire.websocket import Connection, Refused, Socket, refusal
 from homeport.machinery.portforward import CHANNEL
 
 CONNECTIONS = 100  # for requests; every watch and log has a connection of its own besides

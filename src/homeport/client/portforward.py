@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Protocol, Self
 
 from homeport.api.meta import Resource
-from homeport.client.address import segment, with_query
 from homeport.client.protocol import Key
+from homeport.client.wire.address import segment, with_query
 
 PIECE_BYTES = 64 * 1024
 _PODS = Resource("", "v1", "Pod", "pods")

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from homeport.client.config import Config
 from homeport.client.http import HttpClient
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 from unit.client.scripted_peer import Peer
 
 

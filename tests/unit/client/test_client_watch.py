@@ -11,7 +11,7 @@ from homeport.client.config import Config
 from homeport.client.errors import Expired, Forbidden, Internal, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Event, Query
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 from unit.client.scripted_peer import Peer, failure, json, stream
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")

@@ -29,7 +29,7 @@ from homeport.client.errors import (
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.plugin import Command, ExecPlugin
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Query, StrategicPatch, Write
-from homeport.client.retry import NEVER, Retry
+from homeport.client.wire.retry import NEVER, Retry
 from tlspeer import tls_peer
 from unit.client.scripted_peer import Peer, failure, hang_up, json, stream
 

@@ -8,7 +8,7 @@ import trustme
 
 from homeport.client.config import Config
 from homeport.client.credential import REREAD_SECONDS
-from homeport.client.tls import Authority
+from homeport.client.wire.tls import Authority
 
 
 def test_a_renewed_file_is_read_after_a_while_and_a_broken_one_is_ignored(tmp_path: Path) -> None:

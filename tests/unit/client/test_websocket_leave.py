@@ -13,7 +13,7 @@ import trustme
 
 from homeport.client.config import Config
 from homeport.client.http import HttpTransport, Timeouts
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE = b"\x88\x02\x03\xe8"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from homeport.client.codec import codec
 from homeport.client.protocol import Key, MergePatch, Query, Unreadable
+from homeport.client.wire.codec import codec
 from homeport.runtime.event import EVENT
 from homeport.runtime.informer import Informer
 from homeport.runtime.telemetry.metric import METRICS

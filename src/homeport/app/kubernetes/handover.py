@@ -14,7 +14,7 @@ from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.report.description import Description
 from homeport.client.errors import Forbidden, MethodNotAllowed, NotFound
 from homeport.client.protocol import Client
-from homeport.client.rest import RestClient
+from homeport.client.wire.rest import RestClient
 from homeport.runtime.clock import Clock, SystemClock
 
 _POLL_SECONDS = 1.0

@@ -19,7 +19,7 @@ from homeport.app.platform import Platform
 from homeport.capi.definition.stored import stored_alone
 from homeport.client.errors import ApiError, Forbidden, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
-from homeport.client.rest import RestClient
+from homeport.client.wire.rest import RestClient
 from homeport.machinery.manifest import described
 from homeport.runtime.queue import Backoff
 

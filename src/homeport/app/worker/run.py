@@ -26,7 +26,7 @@ def main() -> None:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     _end_with(order.parent)
     from homeport.app.log import import_structlog
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_structlog()
     import_aiohttp()

@@ -18,8 +18,8 @@ from typing import Any, Final, TypeVar
 
 from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.client.dial import DIRECT, DialOptions
-from homeport.client.stream import SocketStream, dial_tls
-from homeport.client.tls import grpc_context
+from homeport.client.wire.stream import SocketStream, dial_tls
+from homeport.client.wire.tls import grpc_context
 from homeport.machinery.protowire import Value, field, number_of, parse
 from homeport.machinery.talos.certificate import KeyPair, openssl_key
 

@@ -17,8 +17,8 @@ from homeport.client.errors import BadRequest, Timeout, Unavailable
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.portforward import Stream
 from homeport.client.protocol import Client, Key, Query
-from homeport.client.rest import RestClient
-from homeport.client.retry import Retry
+from homeport.client.wire.rest import RestClient
+from homeport.client.wire.retry import Retry
 from homeport.runtime.cache import Cache
 from homeport.runtime.informer import Informer
 

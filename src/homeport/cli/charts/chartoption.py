@@ -65,7 +65,7 @@ class Source:
 
     async def fetch(self) -> FetchedChart:
         """What goes wrong becomes a message."""
-        from homeport.client.quick import import_aiohttp
+        from homeport.client.wire.quick import import_aiohttp
 
         import_aiohttp()
         from homeport.helm.errors import HelmError

@@ -69,7 +69,7 @@ def command(
 def _call(source: Where, target: Where, action: str) -> None:
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
     from homeport.move import MoveRefused
 
     import_aiohttp()

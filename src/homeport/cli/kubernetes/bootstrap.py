@@ -149,7 +149,7 @@ def _call(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, plan:
     from homeport.app.kubernetes.install import InstallError
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
     from homeport.move import MoveRefused
 
     import_aiohttp()

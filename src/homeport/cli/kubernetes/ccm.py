@@ -62,7 +62,7 @@ def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
     from homeport.app.log import import_structlog
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_structlog()
     import_aiohttp()

@@ -122,7 +122,7 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     from homeport.app.kubernetes.install import InstallError
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
     # What is done is told in sentences; the log of the same steps is for controllers.

@@ -84,7 +84,7 @@ def run_on_cluster(*, log_level: str, plugins: Sequence[str], without: Sequence[
 def _import_quickly() -> None:
     """Before anything that would import these in full, for half of the time that a start takes."""
     from homeport.app.log import import_structlog
-    from homeport.client.quick import import_aiohttp
+    from homeport.client.wire.quick import import_aiohttp
 
     import_structlog()
     import_aiohttp()

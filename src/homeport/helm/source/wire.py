@@ -22,7 +22,7 @@ from yarl import URL
 
 from homeport import __version__
 from homeport.client.dial import DIRECT, DialOptions, is_own_address, is_own_host
-from homeport.client.failure import BROKEN, reason_of, tls_reason
+from homeport.client.wire.failure import BROKEN, reason_of, tls_reason
 from homeport.helm.errors import SourceError
 from homeport.helm.source.reference import host_of, without_user
 

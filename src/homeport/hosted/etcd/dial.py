@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.capi.remote.pki import KeyPair
 from homeport.client.dial import DIRECT
-from homeport.client.stream import SocketStream, dial_tls
-from homeport.client.tls import grpc_context
+from homeport.client.wire.stream import SocketStream, dial_tls
+from homeport.client.wire.tls import grpc_context
 from homeport.hosted.etcd.client import Etcd
 
 CONNECT_SECONDS = 5.0

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from homeport.client.dial import DialOptions
-from homeport.client.stream import dial_socket
+from homeport.client.wire.stream import dial_socket
 from homeport.infra.error import Denied, Unreachable
 
 PORT = 22

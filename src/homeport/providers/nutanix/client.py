@@ -15,7 +15,7 @@ import aiohttp
 import orjson
 
 from homeport.client.dial import DialOptions
-from homeport.client.failure import reason_of
+from homeport.client.wire.failure import reason_of
 from homeport.infra.error import (
     Denied,
     Exhausted,

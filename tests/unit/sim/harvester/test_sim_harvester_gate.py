@@ -15,7 +15,7 @@ from homeport.client.credential import Certificate, Static
 from homeport.client.errors import ApiError, Conflict, TooManyRequests, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, Query
-from homeport.client.retry import NEVER
+from homeport.client.wire.retry import NEVER
 from homeport.runtime.testing import shared_pki
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import parse_faults

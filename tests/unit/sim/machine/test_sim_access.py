@@ -20,7 +20,7 @@ from homeport.client.credential import Certificate, Static
 from homeport.client.errors import Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.kind import NODE

@@ -16,7 +16,7 @@ from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import merge, parse, resolve
 from homeport.client.portforward import ForwardError
 from homeport.client.protocol import Key, MergePatch
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient
 from homeport.runtime.clock import SystemClock
 from homeport.sim.machine.fleet import Fleet

@@ -15,7 +15,7 @@ from homeport.client.credential import Certificate, Static
 from homeport.client.errors import Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 from homeport.runtime.testing import shared_pki
 from homeport.sim.network import Loopback, Network, Proxy
 

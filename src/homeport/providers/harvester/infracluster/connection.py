@@ -19,7 +19,7 @@ from homeport.client.dial import DialOptions
 from homeport.client.errors import ApiError, Conflict, NotFound
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
-from homeport.client.retry import Retry
+from homeport.client.wire.retry import Retry
 from homeport.infra.error import Denied, Misconfigured, Missing, Stale
 from homeport.infra.machine.location import Location
 from homeport.infra.vendor.endpoint import Endpoint

@@ -13,7 +13,7 @@ _WHERE = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 def import_aiohttp() -> None:
     """aiohttp reads the system's certificate authorities while it is imported, in more time than all else together.
 
-    Our clients bring contexts of their own (client/tls.py); the one that aiohttp keeps for others trusts nobody after
+    Our clients bring contexts of their own (tls.py); the one that aiohttp keeps for others trusts nobody after
     this. Only the first import counts: for the start of a program.
     """
     if "aiohttp" not in sys.modules:

@@ -8,10 +8,10 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
-from homeport.client.codec import Codec
 from homeport.client.errors import ApiError, Unavailable
 from homeport.client.protocol import Event
-from homeport.client.retry import TRANSIENT, Retry
+from homeport.client.wire.codec import Codec
+from homeport.client.wire.retry import TRANSIENT, Retry
 
 T = TypeVar("T")
 # Servers end a watch now and then; asking for different times keeps many watches from ending together.

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import aiohttp
 
-from homeport.client.failure import BROKEN, reason_of
-from homeport.client.rest import Answer
+from homeport.client.wire.failure import BROKEN, reason_of
+from homeport.client.wire.rest import Answer
 
 
 class Refused(Exception):

@@ -10,18 +10,6 @@ from typing import Any, Protocol, Self, TypedDict, Unpack
 import orjson
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.client.address import (
-    DEFAULT_MANAGER,
-    collection_path,
-    list_pairs,
-    object_path,
-    resource_of,
-    segment,
-    watch_pairs,
-    with_query,
-    write_pairs,
-)
-from homeport.client.codec import codec, encode
 from homeport.client.errors import ApiError, BadRequest, NotFound, from_status
 from homeport.client.protocol import (
     ALL,
@@ -39,8 +27,20 @@ from homeport.client.protocol import (
     Warnings,
     Write,
 )
-from homeport.client.retry import Retry, retry_after
-from homeport.client.watch import LineStream, Watch
+from homeport.client.wire.address import (
+    DEFAULT_MANAGER,
+    collection_path,
+    list_pairs,
+    object_path,
+    resource_of,
+    segment,
+    watch_pairs,
+    with_query,
+    write_pairs,
+)
+from homeport.client.wire.codec import codec, encode
+from homeport.client.wire.retry import Retry, retry_after
+from homeport.client.wire.watch import LineStream, Watch
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
