@@ -17,6 +17,12 @@ _IMMUTABLE = (
     "NutanixMachineTemplate",
     "NutanixClusterTemplate",
     "KubeadmControlPlaneTemplate",
+    "K0sControlPlaneTemplate",
+    "K0smotronControlPlaneTemplate",
+    "StewardControlPlaneTemplate",
+    "KamajiControlPlaneTemplate",
+    "RemoteMachineTemplate",
+    "RemoteClusterTemplate",
 )
 
 

@@ -27,6 +27,8 @@ def unsafe(version: str, replicas: int | None, *machines: str, etcd_managed: boo
         ("v1.31.0", 3, ("v1.29.0",) * 3, "one minor version at a time"),
         ("v2.0.0", 3, ("v1.29.0",), "one minor version at a time"),
         ("v1.28.0", 3, ("v1.30.0", "v1.29.0"), "a downgrade of more than one minor version is not possible"),
+        ("v1.29.0", 3, ("v1.30.0",) * 3, "a finished upgrade can't be taken back"),
+        ("v1.29.9", 1, ("v1.30.0",), "a finished upgrade can't be taken back"),
         ("latest", 1, (), "not a valid version"),
         ("", 1, (), "not a valid version"),
     ],

@@ -28,9 +28,13 @@ def _version(wanted: str, machine_versions: Iterable[str]) -> str:
     if not known:
         return ""
     new, newest = version.parse(wanted), max(known, key=lambda each: (each.major, each.minor))
+    oldest = min(each.minor for each in known)
     runs = f"Machines run v{newest.major}.{newest.minor}"
     if new.major != newest.major or new.minor > newest.minor + 1:
         return f"spec.version is {wanted}, but {runs}: upgrade one minor version at a time"
     if new.minor < newest.minor - 1:
         return f"spec.version is {wanted}, but {runs}: a downgrade of more than one minor version is not possible"
+    if new.minor < oldest:
+        # While an upgrade is under way, it can be taken back: etcd and its objects are still those of the old version.
+        return f"spec.version is {wanted}, but all {runs}: a finished upgrade can't be taken back"
     return ""

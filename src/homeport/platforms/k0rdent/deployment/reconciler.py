@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
-from homeport.api.k0rdent.v1beta1 import (
-    ClusterDeployment,
-    ClusterTemplate,
-)
+from homeport.api.k0rdent.v1beta1 import ClusterDeployment, ClusterTemplate
 from homeport.capi.component import Setup
 from homeport.capi.k0s import version as k0sversion
 from homeport.capi.name import PAUSED
@@ -31,7 +28,7 @@ from homeport.platforms.k0rdent.deployment.composition import Composition
 from homeport.platforms.k0rdent.deployment.ipam import find_addresses, with_addresses
 from homeport.platforms.k0rdent.deployment.neighbour import NeighbourView
 from homeport.platforms.k0rdent.deployment.own import OwnTemplates
-from homeport.platforms.k0rdent.deployment.removal import Removal
+from homeport.platforms.k0rdent.deployment.removal import Caches, Removal
 from homeport.platforms.k0rdent.deployment.scope import DeploymentScope
 from homeport.platforms.k0rdent.deployment.services import DeploymentServices
 from homeport.platforms.k0rdent.deployment.state import Finding, failed, good, progressing, ready_of, unknown
@@ -66,7 +63,8 @@ class ClusterDeploymentReconciler(K0rdentReconciler[ClusterDeployment, Deploymen
         charts = TemplateCharts(self.client, setup.environment.charts)
         self._own = OwnTemplates(self.client, self.clock, charts, self._composition)
         self._remotes = setup.capi.remotes
-        self._removal = Removal(self.client, self.clock, self._own, Cleanup(self._remotes, self.clock))
+        cleanup = Cleanup(self._remotes, self.clock)
+        self._removal = Removal(self.client, self.clock, self._own, cleanup, Caches.of(caches))
         self._addresses = Addresses(setup.environment.ranges)
 
     def forget(self, key: Key) -> None:

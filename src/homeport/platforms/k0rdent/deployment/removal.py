@@ -6,6 +6,7 @@ Objects of users - the Secret, the ConfigMap, the Credential - are never touched
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from homeport.api.addon.v1alpha1 import ClusterAddon
@@ -21,7 +22,9 @@ from homeport.platforms.k0rdent.deployment.own import OwnTemplates
 from homeport.platforms.k0rdent.deployment.scope import DeploymentScope
 from homeport.platforms.k0rdent.deployment.state import DELETING, Finding
 from homeport.platforms.k0rdent.name import RELEASE_NAME_LABEL
+from homeport.runtime.cache import Cache
 from homeport.runtime.clock import Clock, parse_time, rfc3339
+from homeport.runtime.informers import Informers
 from homeport.runtime.outcome import Wait
 
 _LOOK_SECONDS = 5.0
@@ -30,10 +33,26 @@ _SERVICE_SECONDS = 120.0  # how long a cluster stays for its services to be remo
 SETS = "WaitingForServiceSetsDeletion"
 
 
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """What belongs to ClusterDeployments. The API, whose lists grow with every cluster, is asked for the rest."""
+
+    clusters: Cache[Cluster]
+    sets: Cache[ServiceSet]
+    addons: Cache[ClusterAddon]
+
+    @classmethod
+    def of(cls, informers: Informers) -> Caches:
+        return cls(informers.get(Cluster).cache, informers.get(ServiceSet).cache, informers.get(ClusterAddon).cache)
+
+
 class Removal:
-    def __init__(self, client: Client, clock: Clock, own: OwnTemplates, cleanup: Cleanup) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, own: OwnTemplates, cleanup: Cleanup, caches: Caches | None = None
+    ) -> None:
         self._cleanup = cleanup
         self._client = client
+        self._caches = caches or Caches(Cache(), Cache(), Cache())
         self._clock = clock
         self._own = own
 
@@ -58,16 +77,11 @@ class Removal:
 
     async def _sets(self, scope: DeploymentScope) -> list[ServiceSet]:
         """Those that were made for this cluster; a ServiceSet that a user wrote is left alone."""
+        cached = [each for each in self._caches.sets.list(scope.namespace) if _is_for(scope, each)]
+        if cached or self._known(scope):
+            return cached
         found = (await self._client.list(ServiceSet, Query(namespace=scope.namespace))).items
-        return [
-            each
-            for each in found
-            if each.spec.cluster == scope.name
-            and any(
-                ref.uid == scope.object.metadata.uid or ref.kind == "MultiClusterService"
-                for ref in each.metadata.owner_references
-            )
-        ]
+        return [each for each in found if _is_for(scope, each)]
 
     def _patience(self, scope: DeploymentScope) -> float:
         """Seconds that services still have."""
@@ -76,12 +90,7 @@ class Removal:
 
     async def drop_services(self, scope: DeploymentScope) -> Wait | None:
         """Add-ons go with their cluster: nothing is uninstalled from machines that are about to be deleted."""
-        query = Query(namespace=scope.namespace, labels=f"{RELEASE_NAME_LABEL}={scope.name}")
-        ours = [
-            each
-            for each in (await self._client.list(ClusterAddon, query)).items
-            if any(ref.uid == scope.object.metadata.uid for ref in each.metadata.owner_references)
-        ]
+        ours = await self._addons(scope)
         for each in ours:
             if not each.metadata.deletion_timestamp:
                 await self._delete(ClusterAddon, each)
@@ -135,13 +144,37 @@ class Removal:
         return rfc3339(self._clock.now())
 
     async def _clusters(self, scope: DeploymentScope) -> list[Cluster]:
-        """That belong to the ClusterDeployment."""
+        """That belong to the ClusterDeployment. A cache may be late: absence is observed at the API."""
+        if cached := self._known(scope):
+            return cached
         found = (await self._client.list(Cluster, Query(namespace=scope.namespace))).items
         return [each for each in found if owns(scope.object, each)]
+
+    def _known(self, scope: DeploymentScope) -> list[Cluster]:
+        return [each for each in self._caches.clusters.list(scope.namespace) if owns(scope.object, each)]
+
+    async def _addons(self, scope: DeploymentScope) -> list[ClusterAddon]:
+        cached = [each for each in self._caches.addons.list(scope.namespace) if _is_own(scope, each)]
+        if cached or self._known(scope):
+            return cached
+        query = Query(namespace=scope.namespace, labels=f"{RELEASE_NAME_LABEL}={scope.name}")
+        return [each for each in (await self._client.list(ClusterAddon, query)).items if _is_own(scope, each)]
 
     async def _delete(self, kind: Any, obj: Any) -> None:
         key = Key(obj.metadata.namespace, obj.metadata.name)
         await drop_object(self._client, kind, key, uid=obj.metadata.uid)
+
+
+def _is_own(scope: DeploymentScope, addon: ClusterAddon) -> bool:
+    labelled = addon.metadata.labels.get(RELEASE_NAME_LABEL) == scope.name
+    return labelled and any(ref.uid == scope.object.metadata.uid for ref in addon.metadata.owner_references)
+
+
+def _is_for(scope: DeploymentScope, found: ServiceSet) -> bool:
+    return found.spec.cluster == scope.name and any(
+        ref.uid == scope.object.metadata.uid or ref.kind == "MultiClusterService"
+        for ref in found.metadata.owner_references
+    )
 
 
 def _progress(sets: Sequence[ServiceSet]) -> str:
