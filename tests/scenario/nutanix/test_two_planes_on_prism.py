@@ -47,12 +47,11 @@ def belongings(site: Site, owner: str) -> dict[str, Any]:
 
 
 async def said(site: Site) -> list[str]:
-    """Every message that a user can read: of conditions, and of events."""
-    found = []
-    for kind in (Cluster, NutanixCluster):
-        for each in (await site.client.list(kind, Query())).items:
-            found += [str(one.get("message") or "") for one in each.status.conditions]
-    return found
+    """Every message of conditions that a user can read."""
+    clusters = (await site.client.list(Cluster, Query())).items
+    infra = (await site.client.list(NutanixCluster, Query())).items
+    found = [*(each.status.conditions for each in clusters), *(each.status.conditions for each in infra)]
+    return [str(one.get("message") or "") for conditions in found for one in conditions]
 
 
 def check_advice(messages: list[str]) -> None:
