@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from homeport.app.kubernetes.chart import render_chart
 from homeport.app.kubernetes.file import write, write_all
@@ -21,25 +23,30 @@ CONFIG = Path(__file__).resolve().parent.parent / "config"
 FOLDERS = ("install", "chart")
 
 
-def definition_files(plan: Plan) -> list[str]:
-    """Below config/, as gen_crds.py names them."""
-    found = (each["spec"] for each in plan.definitions())
-    return sorted(f"crds/{spec['group']}_{spec['names']['plural']}.yaml" for spec in found)
+def definition_files(plan: Plan) -> dict[str, str]:
+    """Path below config/ > content, with file names as gen_crds.py has them."""
+    return {_path(each): "---\n" + write(each) for each in plan.definitions()}
 
 
-async def render() -> dict[str, str]:
-    """Path below config/ > content."""
+def _path(crd: Mapping[str, Any]) -> str:
+    spec = crd["spec"]
+    return f"chart/crds/{spec['group']}_{spec['names']['plural']}.yaml"
+
+
+async def render() -> tuple[dict[str, str], dict[str, str]]:
+    """Path below config/ > content, and path of a link > where it leads to: a definition that nothing converts is in
+    config/crds already."""
     plan = Plan(chosen())
+    found = definition_files(plan)
+    converted = {_path(each) for each in plan.definitions() if "conversion" in each["spec"]}
+    links = {path: f"../../crds/{Path(path).name}" for path in found if path not in converted}
     files = {"install/namespaces.yaml": write_all(plan.namespaces())}
     files["install/controllers.yaml"] = write_all(await plan.objects())
-    resources = ["install/namespaces.yaml", *definition_files(plan), "install/controllers.yaml"]
+    files |= {path: text for path, text in found.items() if path in converted}
+    resources = ["install/namespaces.yaml", *sorted(found), "install/controllers.yaml"]
     header = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
     files["kustomization.yaml"] = write({**header, "resources": resources})
-    return files | {f"chart/{name}": text for name, text in (await render_chart(plan)).items()}
-
-
-# Path below config/ > what the link there leads to: definitions are in one place.
-LINKS = {"chart/crds": "../crds"}
+    return files | {f"chart/{name}": text for name, text in (await render_chart(plan)).items()}, links
 
 
 def stale(files: dict[str, str], linked: dict[str, str], config: Path = CONFIG) -> list[str]:
@@ -73,15 +80,15 @@ def main() -> int:
     if options.file is not None:
         options.file.write_text(write_all(asyncio.run(Plan(chosen()).everything())))
         return 0
-    files = asyncio.run(render())
-    names = stale(files, LINKS)
+    files, links = asyncio.run(render())
+    names = stale(files, links)
     if options.check:
         said = f"config/ is not what the components need: {', '.join(names)}: run tools/gen_install.py"
         print(said if names else "config/install and config/chart are up to date")
         return 1 if names else 0
     for name in names:
-        _write(name, files.get(name), LINKS.get(name))
-    print(f"wrote {len(names)} of {len(files) + len(LINKS)} files of config/")
+        _write(name, files.get(name), links.get(name))
+    print(f"wrote {len(names)} of {len(files) + len(links)} files of config/")
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from capikit import generic, manifest
 from capikit.harness import Harness, make_hooks
+from capikit.role import role_kubeconfig
 from homeport.api.cluster.v1beta2 import MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Object, Resource
@@ -47,13 +48,13 @@ _WAIT_SECONDS = 60.0
 
 
 class OutsidePlane(Plane):
-    """A manager on a server that is not ours, and a client to play the user."""
+    """A manager on a server that is not ours, with the rights of an installation, and a client to play the user."""
 
-    def __init__(self, kubeconfig: Path, crds: Iterable[Mapping[str, Any]], logs: LogTail) -> None:
+    def __init__(self, kubeconfig: Path, crds: Iterable[Mapping[str, Any]], logs: LogTail, role: Path) -> None:
         self.clock = SystemClock()
         self.logs = logs
         self.client: Any = HttpClient(load(kubeconfig), field_manager="user")
-        self._plain = HttpClient(load(kubeconfig))
+        self._plain = HttpClient(load(role))
         self.manager = Manager(self._plain, clock=self.clock)
         self._running = None
         self._kinds = {(each.api_version, each.kind): each for crd in crds for each in _served(crd)}
@@ -68,6 +69,11 @@ class OutsidePlane(Plane):
         """Another manager, which knows nothing but what is in the API."""
         self.manager = Manager(self._plain, clock=self.clock)
         return self.manager
+
+    def refuse_refusals(self) -> None:
+        """What the role of an installation lacks would not be seen otherwise: controllers try again."""
+        refused = [line for line in self.logs.lines() if "is forbidden: User" in line]
+        assert not refused, "\n".join(refused)
 
     async def close(self) -> None:
         try:
@@ -126,7 +132,7 @@ async def outside(kube: RealKube, crds: list[dict[str, Any]]) -> AsyncIterator[O
     """`crds` are Cluster API's; the provider's are added. An earlier harness may have created them already."""
     every = [*crds, *generic.definitions()]
     with LogTail() as logs:
-        plane = OutsidePlane(kube.kubeconfig, every, logs)
+        plane = OutsidePlane(kube.kubeconfig, every, logs, await role_kubeconfig(kube, generic.definitions()))
         hooks = make_hooks(plane.client)
         network = Network()
         fleet = Fleet(network, plane.clock, pace=QUICK)
@@ -139,6 +145,7 @@ async def outside(kube: RealKube, crds: list[dict[str, Any]]) -> AsyncIterator[O
                 await plane.start()
                 yield made
                 await plane.stop()
+                plane.refuse_refusals()
         finally:
             await plane.close()
             await fleet.close()

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from capikit.installed import COMBINED, refusals, running
+from capikit.podnetwork import NetworkedKube
 from e2e.test_clusterctl import ROOT
+from e2e.test_homeport_on_cluster import fetch
 from homeport.app.kubernetes.layout import placements
 from homeport.app.platform import chosen
-from realkube import RealKube
+from realkube import RealKube, free_port
+from scenario.nutanix import manifest
 from seeds.shell import Shell, opened
 
 pytestmark = [pytest.mark.timeout(600)]
 
+VERBS = ("get", "list", "watch", "create", "update", "patch", "delete")
+HOOKS = "validatingwebhookconfigurations"
 EXAMPLE = ROOT / "examples" / "02-cluster" / "cluster.yaml"
 
 
@@ -44,7 +53,7 @@ def site(kubectl: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[She
 def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
     if isinstance(binaries, str):
         pytest.skip(binaries)
-    with RealKube(binaries) as made:
+    with NetworkedKube(binaries) as made:
         yield made
 
 
@@ -74,6 +83,36 @@ def machines(kube: RealKube) -> dict[str, str]:
     return {each["metadata"]["name"]: f"{each['metadata']['uid']} {each['spec'].get('providerID')}" for each in found}
 
 
+def judge_older(kube: RealKube) -> None:
+    """A manifest of the older version becomes a cluster, and a write in it loses nothing of a newer object."""
+    reference = os.environ.get("HOMEPORT_REFERENCE", "")
+    text = Path(reference).read_text() if reference else yaml.safe_dump_all(manifest.cluster_objects())
+    assert "cluster.x-k8s.io/v1beta1" in text
+    applied = kube.kubectl("apply", "-f", "-", stdin=text)
+    assert applied.returncode == 0, applied.stderr
+    await_all(kube, "cluster/my-nutanix-cluster", "condition=Available")
+    await_all(kube, "kubeadmcontrolplane/my-nutanix-cluster-kcp", "jsonpath={.status.availableReplicas}=3")
+    await_all(kube, "machinedeployment/my-nutanix-cluster-md-0", "jsonpath={.status.availableReplicas}=3")
+
+    newer = ("get", "kubeadmcontrolplanes.v1beta2.controlplane.cluster.x-k8s.io", "harbour", "-o", "json")
+    before = json.loads(ok(kube, *newer))
+    older = "kubeadmcontrolplanes.v1beta1.controlplane.cluster.x-k8s.io"
+    ok(kube, "annotate", older, "harbour", "team=blue")
+    after = json.loads(ok(kube, *newer))
+    assert after["metadata"]["annotations"]["team"] == "blue"
+    assert after["spec"] == before["spec"]
+    assert json.loads(ok(kube, "get", older, "harbour", "-o", "json"))["apiVersion"].endswith("/v1beta1")
+
+
+def judge_scale(kube: RealKube) -> None:
+    """An even number of control planes loses the quorum of etcd sooner than one less: refused however it is written."""
+    for name in ("kubeadmcontrolplane", "kubeadmcontrolplanes.v1beta1.controlplane.cluster.x-k8s.io"):
+        scaled = kube.kubectl("scale", f"{name}/harbour", "--replicas=2")
+        assert scaled.returncode == 1
+        assert "etcd" in scaled.stderr, scaled.stderr
+    assert ok(kube, "get", "kubeadmcontrolplane/harbour", "-o", "jsonpath={.spec.replicas}") == "3"
+
+
 def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tmp_path: Path) -> None:
     """And an upgrade to this version, in the other layout, replaces no machine."""
     file = tmp_path / "install.yaml"
@@ -86,22 +125,74 @@ def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tm
         # Nobody but the controllers could create these: their kinds were new.
         assert "cluster-api" in ok(kube, "get", "providers", "-n", "homeport-system", "-o", "name")
         assert "kcm" in ok(kube, "get", "management", "-o", "name")
+        judge_older(kube)
+        judge_scale(kube)
     assert not refusals(log)
     before = machines(kube)
-    assert len(before) == 5
+    assert len(before) == 11
 
     said = homeport("install", "--kubeconfig", str(kube.kubeconfig), "--layout", "split")
     assert "removed ClusterRole homeport-controller-manager-extensions, which this version does not have" in said
     with contextlib.ExitStack() as stack:
         names = ("capi", "capi-kubeadm-bootstrap", "capi-kubeadm-control-plane", "capx")
-        places = (f"{name}-system/{name}-controller-manager" for name in names)
+        places = (COMBINED, *(f"{name}-system/{name}-controller-manager" for name in names))  # the first has webhooks
         logs = [stack.enter_context(running(kube, *infrastructure(site), name=place)) for place in places]
         ok(kube, "scale", "machinedeployment/harbour-workers", "--replicas=3")
         await_all(kube, "machinedeployment/harbour-workers", "jsonpath={.status.availableReplicas}=3")
     assert not [line for log in logs for line in refusals(log)]
     after = machines(kube)
     assert before.items() <= after.items()
-    assert len(after) == 6
+    assert len(after) == 12
+
+
+def test_a_replica_refuses_to_start_without_any_one_of_its_permissions(kube: RealKube) -> None:
+    """Also those that only a reconciler uses, much later: the message has all of them."""
+    homeport("install", "--kubeconfig", str(kube.kubeconfig))
+    name = COMBINED.partition("/")[2]
+    role = json.loads(ok(kube, "get", "clusterrole", name, "-o", "json"))
+    taken = {("", "secrets", "delete"), ("cluster.x-k8s.io", "machines/status", "patch")}
+    taken |= {("cluster.x-k8s.io", "machines", "create"), ("admissionregistration.k8s.io", HOOKS, "patch")}
+    rules = [each for rule in role["rules"] for each in lessened(rule, taken)]
+    done = kube.kubectl("replace", "-f", "-", stdin=json.dumps({**role, "rules": rules}))
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(AssertionError) as stopped, running(kube):
+        pass
+    said = str(stopped.value)
+    assert f"system:serviceaccount:{COMBINED.replace('/', ':')}' lacks permissions" in said
+    lines = {line.strip().removeprefix("E").strip() for line in said.splitlines()}
+    assert {
+        "delete secrets",
+        "create machines.cluster.x-k8s.io",
+        "patch machines/status.cluster.x-k8s.io",
+        f"patch {HOOKS}.admissionregistration.k8s.io homeport-webhook.homeport-system",
+    } <= lines
+    assert len([line for line in lines if line.split(" ")[0].rstrip(",") in VERBS]) == len(taken), said
+    assert "'homeport install'" in said
+
+
+def lessened(rule: dict[str, Any], taken: set[tuple[str, str, str]]) -> Iterator[dict[str, Any]]:
+    """One rule for each resource, without what was taken."""
+    for resource in rule["resources"]:
+        (group,) = rule["apiGroups"]
+        verbs = [verb for verb in rule["verbs"] if (group, resource, verb) not in taken]
+        if verbs:
+            yield {**rule, "resources": [resource], "verbs": verbs}
+
+
+def test_components_can_be_left_out_with_their_kinds(kube: RealKube) -> None:
+    """Providers follow addresses and control planes of components that may not be there."""
+    left_out = ("ipam", "k0rdent", "kubeadm-control-plane")
+    homeport("install", "--kubeconfig", str(kube.kubeconfig), *(f"--without={name}" for name in left_out))
+    found = ok(kube, "get", "crds", "-o", "name")
+    assert "inclusterippools" not in found
+    assert "kubeadmcontrolplanes" not in found
+    port = free_port()
+    with running(kube, f"--health=127.0.0.1:{port}") as log:
+        deadline = time.monotonic() + 60
+        while (said := fetch(f"http://127.0.0.1:{port}/readyz")) != (200, "ok"):
+            assert time.monotonic() < deadline, said
+            time.sleep(0.2)
+    assert not refusals(log)
 
 
 def test_every_deployment_of_the_split_layout_starts_with_its_own_role(kube: RealKube) -> None:
@@ -115,7 +206,9 @@ def test_every_deployment_of_the_split_layout_starts_with_its_own_role(kube: Rea
 def test_uninstall_keeps_what_users_have(kube: RealKube) -> None:
     config = ("--kubeconfig", str(kube.kubeconfig))
     homeport("install", *config)
-    ok(kube, "create", "-f", str(EXAMPLE))
+    assert "failed calling webhook" in kube.kubectl("create", "-f", str(EXAMPLE)).stderr  # nobody answers yet
+    with running(kube):
+        ok(kube, "apply", "-f", str(EXAMPLE))
     refused = subprocess.run(
         [sys.executable, "-m", "homeport", "uninstall", *config, "--crds"], capture_output=True, text=True, check=False
     )
@@ -127,7 +220,15 @@ def test_uninstall_keeps_what_users_have(kube: RealKube) -> None:
     assert "kept: CustomResourceDefinitions, all objects" in homeport("uninstall", *config)
     for kind in ("deployments", "serviceaccounts", "clusterroles", "clusterrolebindings", "networkpolicies"):
         assert ok(kube, "get", kind, "-A", "-l", "homeport.dev/installed", "-o", "name") == ""
+    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        assert ok(kube, "get", kind, "-o", "name") == ""
+    assert "homeport-webhook" not in ok(kube, "get", "secrets", "-n", "homeport-system", "-o", "name")
     assert "harbour" in ok(kube, "get", "clusters", "-o", "name")
+    # Nothing converts any more, so nothing is offered that would have to be; users can change and delete.
+    assert ok(kube, "get", "crds", "-o", "jsonpath={.items[*].spec.conversion.webhook}") == ""
+    assert kube.kubectl("get", "clusters.v1beta1.cluster.x-k8s.io").returncode == 1
+    ok(kube, "annotate", "cluster", "harbour", "team=blue")
+    ok(kube, "delete", "machinedeployment", "harbour-workers", "--wait=false")
     assert homeport("uninstall", *config).startswith("nothing is installed")
 
 
@@ -136,6 +237,7 @@ def test_definitions_go_when_no_object_of_a_user_is_left(kube: RealKube) -> None
     homeport("install", *config)
     with running(kube):
         # The controllers have made objects themselves, which do not count.
+        ok(kube, "wait", "management/kcm", "--for=create", "--timeout=55s")
         await_all(kube, "management/kcm", "condition=Ready")
     said = homeport("uninstall", *config, "--crds")
     assert f"removed {len(chosen().definitions())} CustomResourceDefinitions" in said

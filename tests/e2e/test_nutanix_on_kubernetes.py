@@ -18,6 +18,7 @@ import pytest
 
 from capikit import guide, upstream
 from capikit.outside import OutsidePlane, prepare, serving, settled
+from capikit.role import role_kubeconfig
 from capikit.world import Site
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
@@ -89,7 +90,8 @@ def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
 async def outside(kube: RealKube) -> AsyncIterator[Outside]:
     crds = _definitions()
     with LogTail() as logs, tempfile.TemporaryDirectory(prefix="homeport-world-") as folder:
-        site, plane = Site(Path(folder)), OutsidePlane(kube.kubeconfig, crds, logs)
+        role = await role_kubeconfig(kube)
+        site, plane = Site(Path(folder)), OutsidePlane(kube.kubeconfig, crds, logs, role)
         facts = await site.start()
         dial = DialOptions(facts["proxy"], await asyncio.to_thread(Path(facts["authority"]).read_bytes))
         made = Outside(plane, site, Environment(plane.client, dial))
@@ -101,6 +103,7 @@ async def outside(kube: RealKube) -> AsyncIterator[Outside]:
                 await made.begin()
                 yield made
                 await plane.stop()
+                plane.refuse_refusals()
         finally:
             cloud.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from capikit.installed import refusals, running
+from capikit.podnetwork import NetworkedKube
 from e2e.test_homeport_command import eventually
 from homeport.addons.catalogue import standin
 from present import present
-from realkube import RealKube
 from seeds.block import (
     H06_SECRET,
     H07_PROVIDER_CONFIG,
@@ -68,7 +68,7 @@ def real(shell: Shell, binaries: dict[str, Path] | str) -> Iterator[Shell]:
     charts = str(Path(present(standin.__file__)).parent)
     proxy = present(re.search(r"HTTPS_PROXY=(\S+);", shell.setup)).group(1)
     authority = str(shell.data / "sim" / "prism" / "ca.crt")
-    with RealKube(binaries) as kube:
+    with NetworkedKube(binaries) as kube:
         shell.ok(f"homeport install --kubeconfig {kube.kubeconfig}")
         options = ("--proxy", proxy, "--trust", authority, "--charts", charts)
         with running(kube, *options) as log:
@@ -105,7 +105,7 @@ def test_clusters_of_both_guides_become_ready(real: Shell) -> None:
 
 
 def test_the_other_blocks_are_accepted(real: Shell) -> None:
-    """The schema is strict, and no webhook helps."""
+    """By the schema, which is strict, and by the webhooks of the controllers."""
     dry = "--dry-run=server"
     real.apply(complete("ClusterBootstrap", "management", N06_ENDPOINT, SYSTEM), dry)
     real.apply(complete("TenantCluster", "pooled", N07_POOL), dry)

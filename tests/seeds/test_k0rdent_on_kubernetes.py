@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from capikit.installed import refusals, running
+from capikit.podnetwork import NetworkedKube
 from present import present
-from realkube import RealKube
 from seeds.k0rdent_block import (
     K02_WAIT_KCM,
     K05_GLOBAL_CREDENTIALS,
@@ -53,7 +53,7 @@ def real(shell: Shell, binaries: dict[str, Path] | str) -> Iterator[Shell]:
         pytest.skip(binaries)
     proxy = present(re.search(r"HTTPS_PROXY=(\S+);", shell.setup)).group(1)
     authority = str(shell.data / "sim" / "prism" / "ca.crt")
-    with RealKube(binaries) as kube:
+    with NetworkedKube(binaries) as kube:
         shell.ok(f"homeport install --kubeconfig {kube.kubeconfig}")
         with running(kube, "--proxy", proxy, "--trust", authority) as log:
             yield Shell(shell.folder, shell.kubectl, f"{shell.setup}\nexport KUBECONFIG={kube.kubeconfig}")

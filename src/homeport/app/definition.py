@@ -11,10 +11,11 @@ import orjson
 import structlog
 
 from homeport.client.errors import Invalid, NotFound
-from homeport.client.protocol import Client, Key, Query, Write
+from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.client.wire.rest import RestClient
 from homeport.helm.release.ownership import is_released
 from homeport.runtime.definition import CRD, SHARED_LABEL, WAIT_SECONDS, established
+from homeport.runtime.webhook.configuration import INJECT_ANNOTATION
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +51,8 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
     if found and SHARED_LABEL in (own.get("labels") or {}) and (is_released(found) or not ours):
         return None  # the project that owns the kind is installed here: its definition has more than ours
     _keep_stored_versions(name, found, body)
+    if "conversion" not in body["spec"] and asks_webhook(found):
+        await serve_stored(client, found)
     annotations = {**(own.get("annotations") or {}), DIGEST: digest}
     wanted = {
         **CRD.type_meta,
@@ -62,6 +65,22 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
         raise DefinitionError(f"{name} can't be updated: {error}") from error
     log.info("definition installed" if not found else "CustomResourceDefinition updated", name=name)
     return name
+
+
+def asks_webhook(definition: Mapping[str, Any]) -> bool:
+    """Whether its older versions are converted by somebody."""
+    return ((definition.get("spec") or {}).get("conversion") or {}).get("strategy") == "Webhook"
+
+
+async def serve_stored(client: Client, found: Mapping[str, Any]) -> None:
+    """Ends the conversion: only the stored version is served. A patch, because the CA of the webhook has another owner
+    than the rest, and would stay with an apply."""
+    stored = [version for version in found["spec"]["versions"] if version["storage"]]
+    annotations = dict.fromkeys((DIGEST, INJECT_ANNOTATION))
+    spec = {"versions": stored, "conversion": {"strategy": "None", "webhook": None}}
+    meta = {"annotations": annotations, "resourceVersion": found["metadata"]["resourceVersion"]}
+    body = MergePatch({"metadata": meta, "spec": spec})
+    await client.patch(CRD, Key("", str(found["metadata"]["name"])), body, _WRITE)
 
 
 def _keep_stored_versions(name: str, found: Mapping[str, Any], body: Mapping[str, Any]) -> None:

@@ -38,6 +38,7 @@ class Platform:
 
     components: tuple[Component, ...] = ()
     placement: Placement = COMBINED  # which of their controllers run in this process
+    absent: frozenset[str] = frozenset()  # kinds of components that were left out: the cluster may not have them
 
     def manage(self, manager: Manager, environment: Environment) -> Manager:
         self.install(manager, environment)
@@ -56,6 +57,8 @@ class Platform:
             manager.controllers[before:] = [each for each in manager.controllers[before:] if each.name in added]
             for place in component.places:
                 shown.setdefault(place, []).extend(name for name in added if place.shows(name))
+        for informer in manager.informers:
+            informer.optional = informer.resource.qualified in self.absent
         return shown
 
     async def prepare(self, client: Client) -> None:
@@ -100,6 +103,7 @@ class Platform:
         for name in sorted(left_out - set(known)):
             raise PluginError(f"--without {name}: no such component; components are {', '.join(known)}")
         kept = tuple(component for component in self.components if component.name not in left_out)
+        gone = [component for component in self.components if component.name in left_out]
         for component in kept:
             for name in component.requires:
                 if name in left_out:
@@ -107,7 +111,7 @@ class Platform:
                         f"--without {name}: component {component.name} requires it; "
                         f"add --without {component.name} to leave out both"
                     )
-        return replace(self, components=kept)
+        return replace(self, components=kept, absent=self.absent | _kinds(gone))
 
     def served(self, absent: Sequence[str]) -> Platform:
         """What can run where these definitions are missing: components that need one of them are left out."""
@@ -117,7 +121,8 @@ class Platform:
             needed = {body["metadata"]["name"] for body in definitions_of(component) if not is_inventory(body)}
             if not needed & missing and set(component.requires) <= {each.name for each in kept}:
                 kept.append(component)
-        return replace(self, components=tuple(kept))
+        gone = [component for component in self.components if component not in kept]
+        return replace(self, components=tuple(kept), absent=self.absent | _kinds(gone))
 
 
 @cache
@@ -130,6 +135,10 @@ def _packed() -> Mapping[str, Sequence[Definition]]:
         for each in definitions:
             crd.trust(each)
     return found
+
+
+def _kinds(components: Iterable[Component]) -> frozenset[str]:
+    return frozenset(str(each["metadata"]["name"]) for component in components for each in definitions_of(component))
 
 
 def definitions_of(component: Component) -> Sequence[Definition]:

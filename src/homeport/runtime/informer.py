@@ -67,6 +67,7 @@ class Informer(Generic[T]):
         self.settled = asyncio.Event()  # synced, or known to be unable to for now
         self.restarts = 0  # how often the watch expired and everything was listed again
         self.error = ""  # why it does not follow at the moment
+        self.optional = False  # a server without this kind has no objects of it, and that is all there is to say
         self.unreadable: dict[Key, str] = {}  # objects that don't fit our type, and what is wrong with each
         self.on_unreadable: Callable[[Unreadable, str], None] | None = None  # called once for each and each problem
         self._handlers: list[Handler[T]] = []
@@ -125,7 +126,9 @@ class Informer(Generic[T]):
                 continue  # the server ended the watch in order
             # A server that ends watches at once, or forgets faster than we list, must not be asked in a tight loop.
             delay = self._backoff.delay(failures)
-            if problem is not None:
+            if self._is_absent(problem):
+                self._replace({}, "")
+            elif problem is not None:
                 delay = max(delay, float(getattr(problem, "retry_after", 0)))
                 self._report(problem, delay)
             await self._pause(delay)
@@ -171,6 +174,10 @@ class Informer(Generic[T]):
         page = await self._client.list(self._kind, replace(self.query, resource_version="", limit=1, lenient=True))
         now = page.resource_version
         return now.isdigit() and self._revision.isdigit() and int(now) < int(self._revision)
+
+    def _is_absent(self, problem: Exception | None) -> bool:
+        """Not of a kind that had objects: that it is gone is worth a look."""
+        return self.optional and isinstance(problem, NotFound) and not len(self.cache)
 
     def _report(self, problem: Exception, delay: float) -> None:
         text = str(problem)

@@ -16,7 +16,7 @@ from homeport.app.kubernetes.access import cluster_rules
 from homeport.app.kubernetes.layout import COMBINED, LayoutError, find_placement, placements
 from homeport.app.kubernetes.plan import Plan
 from homeport.app.kubernetes.rollout import progress
-from homeport.app.kubernetes.workload import INSTALLED, PodOptions
+from homeport.app.kubernetes.workload import INSTALLED, ImageError, PodOptions, check_image
 from homeport.app.platform import chosen
 from homeport.capi.component import Setup
 from homeport.capi.environment import Environment
@@ -128,6 +128,68 @@ async def test_a_deployment_of_the_split_layout_says_which_controllers_it_runs()
     arguments = found["capx-controller-manager"]["spec"]["template"]["spec"]["containers"][0]["args"]
     assert "--deployment=capx-system/capx-controller-manager" in arguments
     assert arguments[-1] == "--shards"
+
+
+@pytest.mark.parametrize("layout", ["combined", "split"])
+async def test_webhooks_are_served_by_the_replicas_of_one_deployment(layout: Any) -> None:
+    plan = Plan(chosen(), layout)
+    objects = await plan.objects()
+    (service,) = [each for each in _of(objects, "Service") if each["metadata"]["name"] == "homeport-webhook"]
+    selected = service["spec"]["selector"].items()
+    serving = [
+        each
+        for each in _of(objects, "Deployment")
+        if selected <= each["spec"]["template"]["metadata"]["labels"].items()
+    ]
+    (deployment,) = serving
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--webhook-listen=*:9443" in container["args"]
+    assert {"name": "webhook", "containerPort": 9443, "protocol": "TCP"} in container["ports"]
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "webhook", "scheme": "HTTPS"}
+    assert container["readinessProbe"]["periodSeconds"]
+    (policy,) = [
+        each for each in _of(objects, "NetworkPolicy") if each["metadata"]["name"] == deployment["metadata"]["name"]
+    ]
+    assert {"port": "webhook", "protocol": "TCP"} in policy["spec"]["ingress"][0]["ports"]
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (asking,) = _of(objects, kind)
+        order = [each["kind"] for each in objects]
+        assert order.index(kind) > order.index("Deployment")  # a replica can start without them
+        for each in asking["webhooks"]:
+            assert each["failurePolicy"] == "Fail"
+            assert each["clientConfig"]["service"]["name"] == service["metadata"]["name"]
+    converted = [each for each in plan.definitions() if "conversion" in each["spec"]]
+    assert {"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"} <= {
+        each["metadata"]["name"] for each in converted
+    }
+    (role,) = [
+        each for each in _of(objects, "ClusterRole") if each["metadata"]["name"] == deployment["metadata"]["name"]
+    ]
+    (patch,) = [r for r in role["rules"] if r["resources"] == ["customresourcedefinitions"] and "patch" in r["verbs"]]
+    assert set(patch["resourceNames"]) == {each["metadata"]["name"] for each in converted}
+
+
+DIGEST = "sha256:" + "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize(
+    "image",
+    [f"registry.example:5000/team/homeport@{DIGEST}", f"ghcr.io/homeport-dev/homeport:0.1.0@{DIGEST}", "homeport"],
+)
+async def test_an_image_may_be_named_by_digest(image: str) -> None:
+    objects = await Plan(chosen(), pod=PodOptions(check_image(image))).objects()
+    (deployment,) = _of(objects, "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == image
+    assert {"name": "HOMEPORT_CCM_IMAGE", "value": image} in container["env"]
+
+
+@pytest.mark.parametrize(
+    "image", ["homeport@sha256:12", "Homeport:1", "homeport:1 ", "https://ghcr.io/homeport", "a:b:c"]
+)
+def test_what_is_no_image_is_refused_with_an_example(image: str) -> None:
+    with pytest.raises(ImageError, match=r"REPOSITORY@sha256:DIGEST.*for example ghcr.io/"):
+        check_image(image)
 
 
 async def test_only_management_addons_bind_to_cluster_admin() -> None:

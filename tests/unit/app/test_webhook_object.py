@@ -37,6 +37,17 @@ def test_every_kind_with_hooks_is_asked_about_and_writes_fail_if_nobody_answers(
         assert "kube-system" in left_out["values"]
 
 
+def test_replicas_are_checked_when_a_control_plane_is_scaled() -> None:
+    rules = [
+        r
+        for w in of_kind(webhook_objects(COMPONENTS, NAMESPACE, SERVICE), VALIDATING.kind)["webhooks"]
+        for r in w["rules"]
+    ]
+    scaled = {r["resources"][0] for r in rules if r["resources"][0].endswith("/scale")}
+    assert {"kubeadmcontrolplanes/scale", "k0scontrolplanes/scale", "machinedeployments/scale"} <= scaled
+    assert all(r["operations"] == ["UPDATE"] for r in rules if r["resources"][0] in scaled)
+
+
 def test_the_service_selects_the_pods_of_all_replicas() -> None:
     service = of_kind(webhook_objects(COMPONENTS, NAMESPACE, SERVICE), "Service")
     assert (service["metadata"]["namespace"], service["metadata"]["name"]) == (NAMESPACE, SERVICE)

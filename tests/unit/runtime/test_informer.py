@@ -232,6 +232,21 @@ async def test_a_kind_may_appear_go_and_come_back() -> None:
 
 
 @virtual
+async def test_an_optional_kind_that_the_server_lacks_is_empty_until_it_has_it() -> None:
+    async with plane() as p:
+        informer: Informer[Widget] = Informer(p.client, Widget)
+        informer.optional = True
+        follower = Follower(informer)
+        async with running(informer):
+            await informer.synced.wait()
+            assert (informer.error, len(informer.cache)) == ("", 0)
+            await establish(p.client, WIDGETS)
+            await p.have(widget("a"))
+            await asyncio.sleep(60)
+            assert follower.state.keys() == {A}
+
+
+@virtual
 async def test_a_handler_added_late_gets_existing_objects() -> None:
     async with plane(crds=[WIDGETS]) as p:
         await p.have(widget("a"))

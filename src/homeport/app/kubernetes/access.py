@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from homeport.api.clusterctl.v1alpha3 import Provider
+from homeport.api.meta import Resource
 from homeport.app.kubernetes.layout import Placement
 from homeport.app.platform import Platform, definitions_of
 from homeport.capi.component import Component
@@ -22,6 +23,7 @@ from homeport.client.http import HttpClient
 from homeport.runtime.event import NEW as EVENT
 from homeport.runtime.lease import LEASE
 from homeport.runtime.manager import Manager
+from homeport.runtime.permission import Need
 
 _CONTRACT_GROUPS = (BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP)
 _OFFLINE = Config("https://localhost")  # nothing connects there: only informers are asked for
@@ -31,7 +33,12 @@ async def cluster_rules(platform: Platform, placement: Placement) -> list[Rule]:
     """Of the ClusterRole. Asynchronous, because controllers are made in an event loop."""
     platform = replace(platform, placement=placement)
     manager = platform.manage(Manager(HttpClient(_OFFLINE)), Environment(HttpClient(_OFFLINE)))
-    followed = (informer.resource for informer in manager.informers)
+    return controller_rules(platform, (informer.resource for informer in manager.informers))
+
+
+def controller_rules(platform: Platform, followed: Iterable[Resource]) -> list[Rule]:
+    """Of the controllers of the platform's placement, which follow these kinds."""
+    placement = platform.placement
     rules = [Rule(each.group, (each.plural,), ("get", "list", "watch")) for each in followed]
     chosen = [component for component in platform.components if placement.has(component)]
     rules += [rule for component in chosen for rule in (*_own_rules(component), *component.rules)]
@@ -39,9 +46,17 @@ async def cluster_rules(platform: Platform, placement: Placement) -> list[Rule]:
     rules += [Rule(group, DEFINED, ("get", "list", "watch")) for group in _CONTRACT_GROUPS]
     # Events of both groups: older servers have only the first.
     rules += [Rule(EVENT.group, ("events",), ("create", "patch")), Rule("", ("events",), ("create", "patch"))]
-    rules += [Rule("", ("namespaces",), ("get",), (placement.lease[0],))]
     rules += _start_rules(platform) if placement.home else ()
     return merged(each for rule in rules for each in _spelled_out(platform, rule))
+
+
+def needs_of_rules(rules: Iterable[Rule]) -> list[Need]:
+    return [
+        Need(rule.verbs, Resource(rule.group, "*", "", resource), name=name)
+        for rule in rules
+        for resource in rule.resources
+        for name in rule.names or ("",)
+    ]
 
 
 def _own_rules(component: Component) -> Iterable[Rule]:
@@ -67,6 +82,22 @@ def _start_rules(platform: Platform) -> Iterable[Rule]:
     yield Rule(listed.group, (listed.plural,), ("get", "create", "patch"))
     for resource, _ in platform.objects():
         yield Rule(resource.group, (resource.plural,), ("create",))
+
+
+def hook_rules(platform: Platform) -> Iterable[Rule]:
+    """Of the replicas that serve webhooks: their hooks look up what an object refers to, of any component."""
+    for definition in platform.definitions():
+        yield Rule(definition["spec"]["group"], (definition["spec"]["names"]["plural"],), ("get", "list"))
+    yield Rule("", ("configmaps", "namespaces"), ("get",))
+
+
+def rules_of(needs: Iterable[Need]) -> list[Rule]:
+    """Needs of several objects of a kind become one rule that names them."""
+    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for need in needs:
+        found = names.setdefault((need.resource.group, need.resource.plural, need.verbs), [])
+        found += [need.name] if need.name else []
+    return [Rule(group, (plural,), verbs, tuple(found)) for (group, plural, verbs), found in names.items()]
 
 
 def lease_rules() -> list[Rule]:

@@ -22,22 +22,24 @@ from homeport.client.protocol import Client, Key, Query, Write
 from homeport.client.wire.rest import RestClient
 from homeport.machinery.manifest import described
 from homeport.runtime.queue import Backoff
+from homeport.runtime.webhook.configuration import MUTATING, VALIDATING
 
 log = structlog.get_logger(__name__)
 
 _EMBEDDED = "homeport"  # in the version that an embedded server reports
 _WRITE = Write(field_manager="homeport", field_validation="Strict")
-_RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
+SERVICE = Resource("", "v1", "Service", "services")
 # What may be installed and removed, in the order of removal: nobody asks a webhook whose server is gone.
 KINDS = (
-    Resource(_ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False),
-    Resource(_ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False),
+    MUTATING,
+    VALIDATING,
     DEPLOYMENT,
     Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
-    Resource("", "v1", "Service", "services"),
+    SERVICE,
     Resource(_RBAC, "v1", "RoleBinding", "rolebindings"),
     Resource(_RBAC, "v1", "Role", "roles"),
     Resource(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
@@ -80,7 +82,8 @@ async def install(client: RestClient, plan: Plan, say: Say) -> None:
     for each in objects:
         await client.apply(each, _WRITE, kind=kind_of(each), force=True)
     await _prune(client, objects, say)
-    await publish(client, plan.platform)
+    # What exists from the start is not published here: nothing can be created before a replica answers the webhooks,
+    # and the replicas publish it themselves.
 
 
 async def publish(client: Client, platform: Platform) -> None:

@@ -11,6 +11,7 @@ import structlog
 
 from homeport.api.meta import Resource
 from homeport.app.definition import undefined
+from homeport.app.kubernetes.access import controller_rules, hook_rules, needs_of_rules
 from homeport.app.kubernetes.health import HealthServer
 from homeport.app.kubernetes.install import publish_once
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
@@ -238,8 +239,11 @@ class Replica:
                 await asyncio.sleep(delay)
 
     async def _check(self) -> None:
-        needs = needs_of(self._make())
+        manager = self._make()
+        rules = controller_rules(self._platform, (informer.resource for informer in manager.informers))
+        needs = [*needs_of(manager), *needs_of_rules(rules)]
         if self._cluster.webhook is not None:
+            needs += needs_of_rules(hook_rules(self._platform))
             needs += webhook_needs(self._platform.definitions(), self._namespace, self._cluster.webhook.service)
         denied = await missing(self._client, needs)
         if denied:

@@ -17,7 +17,7 @@ _SELF = Resource("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjec
 
 
 def needs_of(manager: Manager) -> list[Need]:
-    """What it needs itself and for its caches; what reconcilers write, they alone know."""
+    """What it needs itself and for its caches; what reconcilers write is in the rules of their components."""
     found: dict[Need, None] = {}
     match manager.mode:
         case Elected(namespace=namespace, name=name):
@@ -41,8 +41,19 @@ async def user_name(client: Client) -> str:
 
 def explain(user: str, denied: Sequence[Need]) -> str:
     who = f"user {user!r}" if user else "the user of the kubeconfig"
-    listed = "".join(f"\n  {need}" for need in denied)
+    listed = "".join(f"\n  {line}" for line in _lines(denied))
     return (
-        f"{who} lacks permissions that the controllers need:{listed}\nGrant them with a ClusterRole, or use "
-        "another user"
+        f"{who} lacks permissions that the controllers need:{listed}\nUse another user, grant these with a "
+        "ClusterRole, or run 'homeport install', which creates a ServiceAccount with all of them (repeat it after an "
+        "update)"
     )
+
+
+def _lines(denied: Sequence[Need]) -> list[str]:
+    """Kinds for which the same is missing share a line."""
+    kinds: dict[tuple[str, str, str], list[str]] = {}
+    for need in denied:
+        where = f" in namespace {need.namespace}" if need.namespace else ""
+        named = f"{need.resource.qualified}{f' {need.name}' if need.name else ''}"
+        kinds.setdefault((", ".join(need.verbs), where, need.resource.group), []).append(named)
+    return [f"{verbs} {', '.join(found)}{where}" for (verbs, where, _), found in kinds.items()]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from homeport.app.kubernetes import webhooks, workload
-from homeport.app.kubernetes.access import cluster_rules, lease_rules
+from homeport.app.kubernetes import webhook, workload
+from homeport.app.kubernetes.access import cluster_rules, hook_rules, lease_rules, rules_of
 from homeport.app.kubernetes.layout import COMBINED, SYSTEM_NAMESPACE, Layout, Placement, placements
 from homeport.app.kubernetes.workload import Json, PodOptions
 from homeport.app.platform import Platform
-from homeport.capi.rule import Rule
+from homeport.capi.rule import Rule, merged
 
 _RBAC = "rbac.authorization.k8s.io"
 _EXTENSIBLE = ("core", "k0rdent")  # they work on kinds that only users know
@@ -30,7 +30,7 @@ class Plan:
         return placements(self.platform.components, self.layout)
 
     def definitions(self) -> list[Json]:
-        return [webhooks.definition(each) for each in self.platform.definitions()]
+        return [webhook.with_conversion(each, SYSTEM_NAMESPACE) for each in self.platform.definitions()]
 
     def namespaces(self) -> list[Json]:
         found = [SYSTEM_NAMESPACE, *self.platform.namespaces()]
@@ -43,14 +43,25 @@ class Plan:
             found += await self._access(placement)
         for placement in self.placements:
             found += workload.render(placement, self.pod)
-        return [*found, *webhooks.objects(self.platform.components)]
+        return [*found, *self._webhooks()]
+
+    def _webhooks(self) -> list[Json]:
+        """Last: from then on an API server refuses objects of users until a replica answers."""
+        made = webhook.webhook_objects(self.platform.components, SYSTEM_NAMESPACE)
+        return [{**each, "metadata": {**each["metadata"], "labels": dict(workload.LABELS)}} for each in made]
 
     async def everything(self) -> list[Json]:
         """For one file: enough for an empty cluster. The controllers create the rest when they start."""
         return [*self.namespaces(), *self.definitions(), *await self.objects()]
 
     async def _access(self, placement: Placement) -> list[Json]:
-        rules = await cluster_rules(self.platform, placement)
+        named = Rule("", ("namespaces",), ("get",), (placement.lease[0],))
+        rules, own = merged([*await cluster_rules(self.platform, placement), named]), lease_rules()
+        if placement.home:
+            needs = webhook.needs_of(self.platform.definitions(), SYSTEM_NAMESPACE)
+            everywhere = rules_of(need for need in needs if not need.namespace)
+            rules = merged([*rules, *hook_rules(self.platform), *everywhere])
+            own = merged([*own, *rules_of(need for need in needs if need.namespace)])
         lease, leader = placement.lease[0], f"{placement.name}-leader-election"
         account = {"kind": "ServiceAccount", "name": placement.name, "namespace": placement.namespace}
         role = role_name(placement)
@@ -58,7 +69,7 @@ class Plan:
             workload.render_object("v1", "ServiceAccount", placement, automountServiceAccountToken=False),
             _role(role, rules),
             _binding(role, role, account),
-            _role(leader, lease_rules(), lease),
+            _role(leader, own, lease),
             _binding(leader, leader, account, lease),
         ]
         extended = f"{role}-extensions"

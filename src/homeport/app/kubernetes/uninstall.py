@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from homeport.api.meta import Resource
-from homeport.app.definition import DIGEST
-from homeport.app.kubernetes.install import InstallError, delete, installed, summary
-from homeport.app.kubernetes.layout import LAYOUTS, placements
+from homeport.api.meta import Resource, Unstructured
+from homeport.app.definition import DIGEST, asks_webhook, serve_stored
+from homeport.app.kubernetes import webhook
+from homeport.app.kubernetes.install import SERVICE, InstallError, delete, installed, summary
+from homeport.app.kubernetes.layout import LAYOUTS, SYSTEM_NAMESPACE, placements
+from homeport.app.kubernetes.workload import INSTALLED
 from homeport.app.platform import Platform
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Query
 from homeport.machinery.manifest import described
 from homeport.runtime.definition import CRD, SHARED_LABEL
 from homeport.runtime.lease import LEASE
+from homeport.runtime.webhook.authority import SECRET
+from homeport.runtime.webhook.configuration import INJECT_ANNOTATION, MUTATING, VALIDATING
 
 _SHOWN = 5
+_ASKING = (MUTATING, VALIDATING)
+_SERVICE = Key(SYSTEM_NAMESPACE, webhook.SERVICE)
 _OWN_MANAGER = re.compile(r"homeport(-.*)?|k0rdent|butler(-.*)?")  # field managers of the controllers
 
 Say = Callable[[str], None]
@@ -32,15 +39,58 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     crds = await _ours(client, platform) if definitions else []
     await _refuse_objects(client, crds)
     found = await installed(client)
-    for kind, each in found:
-        await delete(client, kind, Key(each.namespace, each.name), each.uid)
+    await _delete(client, (each for each in found if each[0] in _ASKING))
+    await _end_conversion(client, platform, say)
+    await _delete(client, (each for each in found if each[0] not in _ASKING))
     say(f"removed {len(found)} objects: {summary(kind.kind for kind, _ in found)}" if found else "nothing is installed")
     await _remove_leases(client, platform)
+    await _remove_authority(client)
     for crd in crds:
         await delete(client, CRD, Key("", crd["metadata"]["name"]), str(crd["metadata"]["uid"]))
     if crds:
         say(f"removed {len(crds)} CustomResourceDefinitions")
     say(_kept(definitions))
+
+
+async def _delete(client: Client, found: Iterable[tuple[Resource, Unstructured]]) -> None:
+    for kind, each in found:
+        await delete(client, kind, Key(each.namespace, each.name), each.uid)
+
+
+async def _end_conversion(client: Client, platform: Platform, say: Say) -> None:
+    """Before the replicas are removed: without an answer an API server could not even show objects in an older
+    version. What another installation serves, for example one by Helm, stays."""
+    if await _served_by_others(client):
+        say(f"kept: the webhooks of Service {_SERVICE}, which was not created by 'homeport install'")
+        return
+    ended = 0
+    for body in platform.definitions():
+        crd = await _find(client, CRD, Key("", body["metadata"]["name"]))
+        annotations = (crd["metadata"].get("annotations") or {}) if crd is not None else {}
+        if crd is not None and asks_webhook(crd) and annotations.get(INJECT_ANNOTATION) == str(_SERVICE):
+            await serve_stored(client, crd)
+            ended += 1
+    if ended:
+        say(f"{ended} CustomResourceDefinitions serve only their newest version now")
+
+
+async def _served_by_others(client: Client) -> bool:
+    service = await _find(client, SERVICE, _SERVICE)
+    return service is not None and (service["metadata"].get("labels") or {}).get(INSTALLED) != "true"
+
+
+async def _remove_authority(client: Client) -> None:
+    """The CA of the webhooks, which the replicas made."""
+    if not await _served_by_others(client):
+        with contextlib.suppress(NotFound):
+            await client.delete(SECRET, webhook.secret_of(SYSTEM_NAMESPACE))
+
+
+async def _find(client: Client, kind: Resource, key: Key) -> Unstructured | None:
+    try:
+        return await client.get(kind, key)
+    except NotFound:
+        return None
 
 
 def _kept(definitions: bool) -> str:

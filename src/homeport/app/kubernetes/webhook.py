@@ -14,7 +14,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from homeport.api.meta import Resource
-from homeport.app.platform import Platform
+from homeport.app.platform import Platform, definitions_of
 from homeport.capi.component import Component
 from homeport.capi.definition.stored import immutable, stored_alone
 from homeport.capi.environment import Environment
@@ -95,14 +95,20 @@ def webhook_objects(
 ) -> list[Json]:
     """The Service and the configurations for the hooks of these components. With `url` there is no Service: the API
     server asks a process outside the cluster."""
+    components = list(components)
     rendered = configuration.render_configurations(
         hooks_of(components),
         endpoint_of(namespace, service, url),
         name=configuration_name(namespace, service),
         secret=secret_of(namespace, service),
         policy=POLICY,
+        scalable={crd["metadata"]["name"] for each in components for crd in definitions_of(each) if _scales(crd)},
     )
     return rendered if url else [_service(namespace, service), *rendered]
+
+
+def _scales(crd: Mapping[str, Any]) -> bool:
+    return any("scale" in (version.get("subresources") or {}) for version in crd["spec"]["versions"])
 
 
 def _service(namespace: str, service: str) -> Json:

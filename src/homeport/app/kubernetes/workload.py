@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from homeport import __version__
+from homeport.app.kubernetes import webhook
 from homeport.app.kubernetes.layout import Placement
 from homeport.ccm.manifest import IMAGE
 
@@ -22,6 +24,25 @@ HEALTH_PORT = 8081
 _USER = 65532  # that of images without a root user
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _STOP_SECONDS = 30
+
+
+_HOST = r"[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]+)?/"
+_PATH = r"[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+_REFERENCE = re.compile(rf"({_HOST})?{_PATH}(:[a-zA-Z0-9_][a-zA-Z0-9_.-]{{0,127}})?(@sha256:[0-9a-f]{{64}})?")
+
+
+class ImageError(ValueError):
+    """Not the name of an image; the text says what is expected."""
+
+
+def check_image(text: str) -> str:
+    """With a tag, a digest or both. Raises ImageError: a kubelet would say so much later."""
+    if not _REFERENCE.fullmatch(text):
+        raise ImageError(
+            f"{text!r} is not a valid image: expected REPOSITORY:TAG or REPOSITORY@sha256:DIGEST (64 characters 0-9, "
+            f"a-f), for example {IMAGE}"
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +85,24 @@ def render_object(api_version: str, kind: str, placement: Placement, **more: Any
 
 def arguments(placement: Placement, options: PodOptions) -> list[str]:
     chosen = ["up", "--kubernetes", f"--health=*:{HEALTH_PORT}"]
+    chosen += [f"--webhook-listen=*:{webhook.PORT}"] if placement.home else []
     return [*chosen, *([f"--deployment={placement}"] if placement.split else []), *options.arguments]
 
 
+def _ports(placement: Placement) -> list[Json]:
+    found = {"health": HEALTH_PORT} | ({webhook.PORT_NAME: webhook.PORT} if placement.home else {})
+    return [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in found.items()]
+
+
+def _readiness(placement: Placement) -> Json:
+    """A replica that serves webhooks is ready when it answers reviews: see READINESS."""
+    return {**_probe("/readyz", period=5, failures=3), **(webhook.READINESS if placement.home else {})}
+
+
 def _network(placement: Placement) -> Json:
-    """Probes and metrics come in; hypervisors and workload clusters are anywhere, so nothing limits what goes out."""
-    ports = [{"port": name, "protocol": "TCP"} for name in ("health",)]
+    """Probes, metrics and reviews come in; hypervisors and workload clusters are anywhere, so nothing limits what goes
+    out."""
+    ports = [{"port": each["name"], "protocol": "TCP"} for each in _ports(placement)]
     return {
         "podSelector": {"matchLabels": selector(placement)},
         "policyTypes": ["Ingress"],
@@ -79,6 +112,7 @@ def _network(placement: Placement) -> Json:
 
 def _deployment(placement: Placement, options: PodOptions) -> Json:
     labels = {**selector(placement), "app.kubernetes.io/name": "homeport", "app.kubernetes.io/version": __version__}
+    labels |= webhook.pod_labels() if placement.home else {}
     return {
         "replicas": options.replicas,
         "selector": {"matchLabels": selector(placement)},
@@ -133,11 +167,11 @@ def _container(placement: Placement, options: PodOptions) -> Json:
             {"name": "HOMEPORT_CCM_IMAGE", "value": options.ccm_image or options.image},
             {"name": "HOME", "value": "/tmp"},  # noqa: S108  (the only folder of the container that can be written)
         ],
-        "ports": [{"name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP"}],
+        "ports": _ports(placement),
         # The first answer comes when Python has started; caches of a large cluster take longer, and /readyz says so.
         "startupProbe": _probe("/healthz", period=2, failures=60),
         "livenessProbe": _probe("/healthz", period=10, failures=3),
-        "readinessProbe": _probe("/readyz", period=5, failures=3),
+        "readinessProbe": _readiness(placement),
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
         "securityContext": {
             "allowPrivilegeEscalation": False,

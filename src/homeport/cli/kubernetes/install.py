@@ -38,7 +38,7 @@ _KUBECONFIG = click.option(
     "--image",
     metavar="IMAGE",
     default="",
-    help="Run this image (default: the one of this release).",
+    help="Run this image, with a tag or a digest (default: the one of this release).",
     show_default=False,
 )
 @click.option(
@@ -144,13 +144,18 @@ def _plan(
     management_addons: bool,
 ) -> Plan:
     from homeport.app.kubernetes.plan import Plan
-    from homeport.app.kubernetes.workload import PodOptions
+    from homeport.app.kubernetes.workload import ImageError, PodOptions, check_image
     from homeport.ccm.manifest import IMAGE
 
     if strange := [each for each in options if not each.startswith("-")]:
         raise click.UsageError(
             f"--option {strange[0]!r}: expected an option of `homeport up`, for example --option=--shards"
         )
+    for name, text in (("--image", image), ("--ccm-image", ccm_image)):
+        try:
+            check_image(text or IMAGE)
+        except ImageError as error:
+            raise click.UsageError(f"{name}: {error}") from error
     pod = PodOptions(image or IMAGE, replicas, ccm_image, options)
     return Plan(platform, layout, pod, management_addons)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ DEFINITION = Resource(
 
 # On any of these objects: the Secret (namespace/name) whose CA is to be put into it.
 INJECT_ANNOTATION = "webhook.homeport.dev/inject-ca-from"
+SCALE = "scale"  # the subresource
 DEFAULT_PATH, VALIDATE_PATH, CONVERT_PATH = "/default", "/validate", "/convert"
 
 
@@ -69,12 +70,24 @@ def path_of(prefix: str, resource: Resource) -> str:
 
 
 def render_configurations(
-    hooks: Hooks, endpoint: Endpoint, *, name: str = "homeport", secret: Key | None = None, policy: Policy | None = None
+    hooks: Hooks,
+    endpoint: Endpoint,
+    *,
+    name: str = "homeport",
+    secret: Key | None = None,
+    policy: Policy | None = None,
+    scalable: Collection[str] = (),
 ) -> list[Json]:
-    """At most one configuration of either kind, without a CA: the injector puts it in, told by an annotation."""
+    """At most one configuration of either kind, without a CA: the injector puts it in, told by an annotation.
+
+    `scalable`: kinds (`machines.cluster.x-k8s.io`) whose number of replicas can be changed by `kubectl scale`.
+    """
     policy = policy or Policy()
     mutating = [_webhook("default", k, endpoint, policy, ["CREATE", "UPDATE"]) for k in hooks if k.defaults]
     validating = [_webhook("validate", k, endpoint, policy, _operations(k)) for k in hooks if _operations(k)]
+    for webhook, each in zip(validating, (k for k in hooks if _operations(k)), strict=True):
+        if each.validates and each.resource.qualified in scalable:
+            webhook["rules"].append(_rule(each.resource, ["UPDATE"], f"/{SCALE}"))
     for webhook in mutating:
         webhook["reinvocationPolicy"] = "IfNeeded"  # fields that other webhooks set may need our defaults
     found = []
@@ -96,15 +109,7 @@ def _webhook(verb: str, kind: KindHooks, endpoint: Endpoint, policy: Policy, ope
     webhook: Json = {
         "name": f"{verb}.{resource.qualified}.homeport.dev",
         "clientConfig": endpoint.client(path_of(f"/{verb}", resource)),
-        "rules": [
-            {
-                "apiGroups": [resource.group],
-                "apiVersions": [resource.version],
-                "operations": operations,
-                "resources": [resource.plural],
-                "scope": "Namespaced" if resource.namespaced else "Cluster",
-            }
-        ],
+        "rules": [_rule(resource, operations)],
         "matchPolicy": "Equivalent",  # requests in other versions are converted for us
         "failurePolicy": policy.failure,
         "sideEffects": "None",
@@ -114,6 +119,16 @@ def _webhook(verb: str, kind: KindHooks, endpoint: Endpoint, policy: Policy, ope
     if policy.namespaces is not None:
         webhook["namespaceSelector"] = dict(policy.namespaces)
     return webhook
+
+
+def _rule(resource: Resource, operations: list[str], part: str = "") -> Json:
+    return {
+        "apiGroups": [resource.group],
+        "apiVersions": [resource.version],
+        "operations": operations,
+        "resources": [f"{resource.plural}{part}"],
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+    }
 
 
 def with_conversion(

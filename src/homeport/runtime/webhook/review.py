@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
 
+from homeport.api.meta import Resource
 from homeport.client.errors import ApiError, Cause, invalid
+from homeport.client.protocol import Key
+from homeport.runtime.webhook.configuration import SCALE
 from homeport.runtime.webhook.diff import json_patch_diff
 from homeport.runtime.webhook.hook import ConversionError, Hooks, Json, KindHooks
 
 ADMISSION = ("admission.k8s.io/v1", "AdmissionReview")
 CONVERSION = ("apiextensions.k8s.io/v1", "ConversionReview")
+
+Read = Callable[[Resource, Key], Awaitable[Mapping[str, Any]]]
 
 
 class ReviewError(ValueError):
@@ -36,17 +42,22 @@ async def answer_default(hooks: Hooks, review: object) -> Json:
     return _admitted(request, patchType="JSONPatch", patch=base64.b64encode(orjson.dumps(patch)).decode())
 
 
-async def answer_validate(hooks: Hooks, review: object) -> Json:
+async def answer_validate(hooks: Hooks, review: object, read: Read | None = None) -> Json:
+    """`read` gets an object of which only the scale is in the review."""
     request = _request(review, ADMISSION)
-    kind = _kind(hooks, request)
+    scales = request.get("subResource") == SCALE and read is not None
+    kind = _kind(hooks, {**request, "subResource": ""} if scales else request)
     obj, old = request.get("object"), request.get("oldObject")
     warnings: list[str] = []
     try:
+        if scales and read is not None:
+            obj, old = await _scaled(kind, request, read)
         if request.get("operation") == "DELETE":
             causes = await kind.find_delete_causes(old) if isinstance(old, dict) else []
         elif isinstance(obj, dict):
             asked = (request.get("requestKind") or {}).get("version") or kind.resource.version
-            find = kind.find_causes if asked == kind.resource.version else kind.find_converted_causes
+            own = scales or asked == kind.resource.version
+            find = kind.find_causes if own else kind.find_converted_causes
             causes = await find(obj, old)
             warnings = await kind.find_warnings(obj, old)
         else:
@@ -57,6 +68,14 @@ async def answer_validate(hooks: Hooks, review: object) -> Json:
     if causes:
         return _refused(request, refusal(kind, request.get("name") or _name(obj or old or {}), causes), **said)
     return _admitted(request, **said)
+
+
+async def _scaled(kind: KindHooks, request: Json, read: Read) -> tuple[Json, Json]:
+    """The object as the Scale would make it, and as it is. A Scale holds nothing else that could be checked."""
+    replicas = ((request.get("object") or {}).get("spec") or {}).get("replicas", 0)
+    old = dict(await read(kind.resource, Key(str(request.get("namespace") or ""), str(request.get("name") or ""))))
+    obj: Json = orjson.loads(orjson.dumps(old))
+    return {**obj, "spec": {**(obj.get("spec") or {}), "replicas": replicas}}, old
 
 
 def refusal(kind: KindHooks, name: str, causes: list[Cause]) -> ApiError:

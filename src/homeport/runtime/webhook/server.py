@@ -61,7 +61,7 @@ class WebhookServer:
         self._hosts = tuple(hosts)
         self._listen = listen
         self._check_seconds = check_seconds
-        self._wire = Wire(hooks, lambda: self.unready, limits)
+        self._wire = Wire(hooks, lambda: self.unready, limits, client.get)
         self._tls = _server_context()
         self._issuer: Issuer | None = None
         self._leaf: x509.Certificate | None = None

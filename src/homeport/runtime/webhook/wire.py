@@ -19,7 +19,7 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, Server
 
 from homeport.runtime.webhook.configuration import CONVERT_PATH, DEFAULT_PATH, VALIDATE_PATH
 from homeport.runtime.webhook.hook import Hooks
-from homeport.runtime.webhook.review import ReviewError, answer_convert, answer_default, answer_validate
+from homeport.runtime.webhook.review import Read, ReviewError, answer_convert, answer_default, answer_validate
 
 log = structlog.get_logger(__name__)
 
@@ -47,10 +47,13 @@ class _Refusal(Exception):
 class Wire:
     """`unready` says why we can't be used at the moment, '' if we can."""
 
-    def __init__(self, hooks: Hooks, unready: Callable[[], str], limits: Limits | None = None) -> None:
+    def __init__(
+        self, hooks: Hooks, unready: Callable[[], str], limits: Limits | None = None, read: Read | None = None
+    ) -> None:
         self._hooks = hooks
         self._unready = unready
         self._limits = limits or Limits()
+        self._read_object = read
         self._reading = 0  # bytes of bodies held now
         self._server: asyncio.Server | None = None
         self._http: Server | None = None
@@ -59,7 +62,7 @@ class Wire:
         self._draining = False
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext) -> tuple[str, int]:
-        """Listens; gives the address. Raises OSError when it is taken."""
+        """Listens; gives the address. `host` '*': all addresses. Raises OSError when it is taken."""
         self._draining = False
         self._http = Server(
             self._serve,
@@ -71,7 +74,7 @@ class Wire:
         )
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            self._http, host, port, ssl=tls, ssl_handshake_timeout=_HANDSHAKE_SECONDS
+            self._http, None if host == "*" else host, port, ssl=tls, ssl_handshake_timeout=_HANDSHAKE_SECONDS
         )
         name = self._server.sockets[0].getsockname()
         return str(name[0]), int(name[1])
@@ -145,7 +148,8 @@ class Wire:
                 # A long list takes seconds, in which others want their answers; converters only touch what they get.
                 rendered = await asyncio.to_thread(lambda: orjson.dumps(answer_convert(self._hooks, _parsed(body))))
             else:
-                result = answer(self._hooks, _parsed(body))
+                more = (self._read_object,) if answer is answer_validate else ()
+                result = answer(self._hooks, _parsed(body), *more)
                 rendered = orjson.dumps(await result if inspect.isawaitable(result) else result)
         return Response(body=rendered, content_type="application/json")
 

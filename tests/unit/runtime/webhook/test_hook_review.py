@@ -7,7 +7,8 @@ import orjson
 import pytest
 
 from homeport.api.meta import Resource
-from homeport.client.errors import Conflict
+from homeport.client.errors import Conflict, NotFound
+from homeport.client.protocol import Key
 from homeport.machinery.patch import json_patch
 from homeport.runtime.webhook.configuration import Policy, Service, Url, render_configurations, with_conversion
 from homeport.runtime.webhook.hook import Hooks, Json
@@ -69,6 +70,29 @@ async def test_warnings_go_with_a_granted_request() -> None:
         "allowed": True,
         "warnings": ["spec.replicas: zero of them do nothing"],
     }
+
+
+async def test_a_scale_is_judged_as_the_object_that_it_would_make() -> None:
+    stored = gadget("a", replicas=1, colour="blue")
+
+    async def read(resource: Resource, key: Key) -> Json:
+        if key != Key("default", "a"):
+            raise NotFound(str(key))
+        assert resource == GADGET
+        return stored
+
+    def scale(replicas: int, name: str = "a") -> Json:
+        body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": replicas}}
+        named = {"name": name, "namespace": "default", "requestKind": {"version": "v1", "kind": "Scale"}}
+        return review("UPDATE", body, body, subResource="scale", **named)
+
+    refused = (await answer_validate(make_hooks(), scale(9), read))["response"]
+    assert [cause["field"] for cause in refused["status"]["details"]["causes"]] == ["spec.replicas"]
+    assert (await answer_validate(make_hooks(), scale(2), read))["response"]["allowed"] is True
+    assert (await answer_validate(make_hooks(), scale(2, "other"), read))["response"]["status"]["code"] == 404
+    assert stored["spec"]["replicas"] == 1
+    with pytest.raises(ReviewError, match="scale"):
+        await answer_validate(make_hooks(), scale(2))
 
 
 async def test_a_hook_may_refuse_in_its_own_words() -> None:
