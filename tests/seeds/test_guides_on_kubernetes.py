@@ -108,7 +108,8 @@ def test_the_other_blocks_are_accepted(real: Shell) -> None:
     """By the schema, which is strict, and by the webhooks of the controllers."""
     dry = "--dry-run=server"
     real.apply(complete("ClusterBootstrap", "management", N06_ENDPOINT, SYSTEM), dry)
-    real.apply(complete("TenantCluster", "pooled", N07_POOL), dry)
+    refused = real.run(f"kubectl apply {dry} -f -", complete("TenantCluster", "pooled", N07_POOL))
+    assert "overlaps the platform's own pool, spec.platform.metalLBPool of ButlerConfig butler" in refused.err
     real.apply(complete("TenantCluster", "pooled", H09_POOL), dry)
     real.apply(complete("TenantCluster", "sized", H10_WORKERS), dry)
     real.apply(complete("ProviderConfig", "insecure", N15_INSECURE, SYSTEM), dry)

@@ -38,7 +38,7 @@ def merged(rules: Iterable[Rule]) -> list[Rule]:
             verbs.setdefault((rule.group, resource, rule.names), set()).update(rule.verbs)
     together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (group, resource, names), found in sorted(verbs.items()):
-        together.setdefault((group, _sorted(found - _covered(verbs, group, resource, names)), names), []).append(
+        together.setdefault((group, ordered(found - _covered(verbs, group, resource, names)), names), []).append(
             resource
         )
     return [Rule(group, tuple(names), said, only) for (group, said, only), names in together.items() if said]
@@ -51,5 +51,6 @@ def _covered(
     return verbs.get((group, resource, ()), set()) if names else set()
 
 
-def _sorted(verbs: Iterable[str]) -> tuple[str, ...]:
+def ordered(verbs: Iterable[str]) -> tuple[str, ...]:
+    """As people expect them: get, list, watch, then what changes something."""
     return tuple(sorted(verbs, key=lambda verb: (_ORDER.index(verb) if verb in _ORDER else len(_ORDER), verb)))

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 
 from homeport.api.meta import Resource
+from homeport.capi.rule import ordered
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client
 from homeport.runtime.event import NEW as EVENT
@@ -55,5 +56,5 @@ def _lines(denied: Sequence[Need]) -> list[str]:
     for need in denied:
         where = f" in namespace {need.namespace}" if need.namespace else ""
         named = f"{need.resource.qualified}{f' {need.name}' if need.name else ''}"
-        kinds.setdefault((", ".join(need.verbs), where, need.resource.group), []).append(named)
+        kinds.setdefault((", ".join(ordered(need.verbs)), where, need.resource.group), []).append(named)
     return [f"{verbs} {', '.join(found)}{where}" for (verbs, where, _), found in kinds.items()]

@@ -175,7 +175,7 @@ def _next(kubeconfig: Path, context: str, plan: Plan, *, controllers: bool) -> N
 
 
 async def _install(kubeconfig: Path, context: str, plan: Plan, *, controllers: bool, seconds: float) -> None:
-    from homeport.app.kubernetes.install import install, prepare
+    from homeport.app.kubernetes.install import install, prepare, publish
     from homeport.app.kubernetes.rollout import await_available
     from homeport.client import kubeconfig as files
     from homeport.client.http import HttpClient
@@ -187,3 +187,4 @@ async def _install(kubeconfig: Path, context: str, plan: Plan, *, controllers: b
         await install(client, plan, click.echo)
         if seconds:
             await await_available(client, plan.placements, click.echo, seconds)
+            await publish(client, plan.platform)  # the replicas do so, too; who waits finds it there
