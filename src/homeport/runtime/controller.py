@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
@@ -31,7 +30,9 @@ from homeport.runtime.reconciler import Reconciler
 from homeport.runtime.share import ShardOf, Share
 from homeport.runtime.telemetry.metric import ControllerMetrics
 from homeport.runtime.telemetry.trace import traced_reconciler
+from homeport.runtime.unfinished import Unfinished
 from homeport.runtime.wake import own_key, owner_keys, priority_of
+from homeport.runtime.work import working_on
 
 O = TypeVar("O", bound=Object)
 T = TypeVar("T", bound=Object | Unstructured)
@@ -40,21 +41,6 @@ log = structlog.get_logger(__name__)
 
 Predicate = Callable[[T | None, T | None], bool]  # (old, new): worth a look?
 Mapper = Callable[[T], Iterable[Key]]
-
-_in_work: ContextVar[Key | None] = ContextVar("key in work", default=None)
-_still_ours: ContextVar[Callable[[], bool] | None] = ContextVar("whether it is still ours", default=None)
-
-
-def key_in_work() -> Key | None:
-    """The key that the reconcile we are called in is about; None outside of one."""
-    return _in_work.get()
-
-
-def check_shard() -> None:
-    """Raises LeaseLost in a reconcile whose object has meanwhile got into the shard of another replica."""
-    ours = _still_ours.get()
-    if ours is not None and not ours():
-        raise LeaseLost(f"{_in_work.get()} now belongs to another replica: its cluster changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +78,13 @@ class Controller:
         self.metrics = ControllerMetrics(name)
         self.queue: WorkQueue[Key] = WorkQueue(backoff=backoff, taken=self.metrics.waited, retried=self.metrics.retried)
         self.held: dict[Key, asyncio.Task[None]] = {}  # keys whose last write is not in the caches yet
-        self.waits: dict[Key, Wait] = {}  # why each unfinished key is not finished
-        self.failed: dict[Key, str] = {}  # keys whose last reconcile failed, and what of
-        self._since: dict[Key, float] = {}  # when each unfinished key got its present reason
         self._reconciler = traced_reconciler(name, reconciler)
         self._leave: Callable[[Key], Awaitable[None]] | None = getattr(reconciler, "leave", None)
         self._workers = workers
         self._resync = resync
         self._clock = clock or SystemClock()
+        self.unfinished = Unfinished(self._clock)
+        self.waits, self.failed = self.unfinished.waits, self.unfinished.failed
         self._expected: dict[Key, list[Expectation]] = {}
         self._own_status = None if status_wakes else OwnStatus()
         self._watches: list[_Watch[Any]] = [_Watch(kind, None, predicate, query)]
@@ -264,17 +249,11 @@ class Controller:
         return "" if self.share is None else self.share.shard(key)
 
     async def _attempt(self, key: Key, shard: str) -> None:
-        with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)):
-            token = _in_work.set(key)
-            ours = None if self.share is None else _still_ours.set(lambda: self._shard(key) == shard)
-            try:
-                started = self._clock.monotonic()
-                outcome = await self._reconcile(key)
-                self.metrics.reconciled(outcome, self._clock.monotonic() - started)
-            finally:
-                _in_work.reset(token)
-                if ours is not None:
-                    _still_ours.reset(ours)
+        ours = None if self.share is None else lambda: self._shard(key) == shard
+        with structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)), working_on(key, ours):
+            started = self._clock.monotonic()
+            outcome = await self._reconcile(key)
+            self.metrics.reconciled(outcome, self._clock.monotonic() - started)
 
     def _caught_up(self, key: Key) -> bool:
         """False: the key is enqueued again once the caches show its last write. No worker waits for that."""
@@ -306,8 +285,7 @@ class Controller:
         except Terminal as stop:
             log.error("stopped until the object changes", reason=stop.reason, message=stop.message)
             self.queue.forget(key)
-            self.failed.pop(key, None)
-            self._note_wait(key, Wait(stop.reason, stop.message, warning=True))
+            self.unfinished.note(key, Wait(stop.reason, stop.message, warning=True))
             return "terminal"
         except LeaseLost as lost:
             log.warning("not written", error=str(lost), **self._again_in(key))
@@ -356,33 +334,12 @@ class Controller:
 
     def _finish(self, key: Key, wait: Wait | None) -> str:
         self.queue.forget(key)
-        self.failed.pop(key, None)
-        self._note_wait(key, wait)
+        self.unfinished.note(key, wait)
         if wait is None:
             return "done"
         if wait.after is not None:
             self.queue.add(key, after=wait.after)
         return "wait"
-
-    def _note_wait(self, key: Key, wait: Wait | None) -> None:
-        if wait is None:
-            known = self.waits.pop(key, None)
-            self._since.pop(key, None)
-            if known is not None and not known.quiet:
-                log.info("no longer waiting", reason=known.reason)
-            return
-        known = self.waits.get(key)
-        changed = known is None or (known.reason, known.message) != (wait.reason, wait.message)
-        if changed and not wait.quiet:
-            log.info("waiting", reason=wait.reason, message=wait.message, look_again_in=wait.after)
-        if known is None or known.reason != wait.reason:
-            self._since[key] = self._clock.monotonic()
-        self.waits[key] = wait
-
-    def waiting_seconds(self, key: Key) -> float:
-        """How long a key has been unfinished for its present reason."""
-        since = self._since.get(key)
-        return 0.0 if since is None else self._clock.monotonic() - since
 
     async def _resync_all(self) -> None:
         """A safety net: everything is looked at again now and then, after whatever is urgent."""
@@ -403,11 +360,7 @@ class Controller:
             return
         lost = self._lost
         self.queue.drop(lost)
-        for key in [k for k in self.waits if lost(k)]:
-            del self.waits[key]
-            self._since.pop(key, None)
-        for key in [k for k in self.failed if lost(k)]:
-            del self.failed[key]
+        self.unfinished.forget(lost)
         for key in [k for k in self.held if lost(k)]:
             self.held[key].cancel()
         while busy := [end for shard, end in self._busy.values() if not self.share.holds(shard)]:

@@ -19,7 +19,7 @@ from homeport.api.meta import Resource
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, Query, Unreadable
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.controller import Controller, check_shard
+from homeport.runtime.controller import Controller
 from homeport.runtime.departed import Departed
 from homeport.runtime.event import Recorder
 from homeport.runtime.informer import resource_of
@@ -29,6 +29,7 @@ from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import GROUP_LABEL, Shards
 from homeport.runtime.share import Share
 from homeport.runtime.telemetry.trace import traced_client
+from homeport.runtime.work import check_shard
 
 log = structlog.get_logger(__name__)
 

@@ -8,11 +8,12 @@ import pytest
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Key, MergePatch
-from homeport.runtime.controller import Controller, key_in_work
+from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer
 from homeport.runtime.outcome import Wait
 from homeport.runtime.share import Share
 from homeport.runtime.testing import Plane, plane, virtual
+from homeport.runtime.work import key_in_work
 from unit.runtime.runtime_sample import WIDGETS, Sizes, Widget, widget
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")

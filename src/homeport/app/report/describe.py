@@ -98,7 +98,7 @@ def _unfinished(controller: Controller) -> list[Unfinished]:
     found = {key: Unfinished(kind, str(key), "Failed", why, wrong=True) for key, why in controller.failed.items()}
     for key, wait in controller.waits.items():
         if key not in found and not wait.quiet:
-            seconds = round(controller.waiting_seconds(key), 1)
+            seconds = round(controller.unfinished.seconds(key), 1)
             found[key] = Unfinished(kind, str(key), wait.reason, wait.message, wait.warning, seconds)
     return list(found.values())
 

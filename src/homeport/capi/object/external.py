@@ -17,9 +17,10 @@ from homeport.capi.resolution import Contracts, NotInstalled, Reference, Resolve
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
 from homeport.runtime.cache import key_of
-from homeport.runtime.controller import Controller, key_in_work
+from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer
 from homeport.runtime.manager import Manager
+from homeport.runtime.work import key_in_work
 
 log = structlog.get_logger(__name__)
 

@@ -3,11 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from homeport.capi.remote.workload import Remote
+from homeport.runtime.clock import Clock
 
 AGES = (50.0, 300.0)  # seconds without a successful probe after which followers are notified
+LEAST_SECONDS = 0.001
+
+
+class Silence:
+    """How long a cluster has not answered. `notify` is called when that gets long.
+
+    One timer per cluster, reset only when it fires.
+    """
+
+    def __init__(self, clock: Clock, notify: Callable[[], None]) -> None:
+        self._clock = clock
+        self._notify = notify
+        self._since = 0.0  # by the clock that never jumps
+        self._ages: list[float] = []  # thresholds that are still to come
+        self._timer: asyncio.TimerHandle | None = None
+
+    def count(self, ago: float = 0.0) -> None:
+        """From the last success on, or from the beginning."""
+        self._since = self._clock.monotonic() - ago
+        self._ages = list(AGES)
+        if self._timer is None:
+            self._age()
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _age(self) -> None:
+        self._timer = None
+        age = self._clock.monotonic() - self._since
+        while self._ages and age >= self._ages[0]:
+            self._ages.pop(0)
+            self._notify()
+        if self._ages:
+            # Rounding can leave less than the clock shows: without a least wait, a virtual clock would stand still.
+            wait = max(self._ages[0] - age, LEAST_SECONDS)
+            self._timer = asyncio.get_running_loop().call_later(wait, self._age)
 
 
 @dataclass(slots=True)
@@ -15,16 +54,14 @@ class Link:
     """What we know about the way to one cluster."""
 
     remote: Remote
+    silence: Silence
     connected: bool = False
     why: str = "connecting to the workload cluster"
     failures: int = 0  # of attempts or probes, in a row
     began: float | None = None  # when the first attempt was made, by the wall clock
-    last_probe: float | None = None  # the last successful one, by the wall clock ...
-    probed_at: float = 0.0  # ... and by the one that never jumps; at first, when it began
+    last_probe: float | None = None  # the last successful one, by the wall clock
     secret_version: str = ""
     digest: bytes = b""  # of the kubeconfig in use
-    ages: list[float] = field(default_factory=list)  # thresholds that are still to come
-    timer: asyncio.TimerHandle | None = None
 
 
 def worded(error: Exception) -> str:

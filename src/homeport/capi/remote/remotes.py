@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import hashlib
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -23,7 +23,7 @@ from homeport.api.meta import Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import owner_of_kind
 from homeport.capi.remote import kubeconfig
-from homeport.capi.remote.link import AGES, Link, worded
+from homeport.capi.remote.link import LEAST_SECONDS, Link, Silence, worded
 from homeport.capi.remote.pki import SECRET
 from homeport.capi.remote.retired import RetiredClients
 from homeport.capi.remote.workload import NODE, Connect, Handler, Remote, connect_over_http, probe
@@ -35,6 +35,7 @@ from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
+from homeport.runtime.task import Tasks
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +48,6 @@ PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5  # in a row, and the connection is given up
 SYNC_TIMEOUT = 60.0
 _LABELLED = Query(labels=CLUSTER_NAME_LABEL)
-_LEAST_SECONDS = 0.001
 
 # A cluster that comes up is noticed soon; one that has been away for long is not asked for all the time.
 _SOON = Backoff(first=1.0, limit=10.0)
@@ -68,8 +68,8 @@ class Remotes:
         self._followers: list[Changed] = []
         self._node_handlers: list[NodeHandler] = []
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._retired = RetiredClients(self._spawn)
+        self._tasks = Tasks()
+        self._retired = RetiredClients(self._tasks.start)
         self._clusters = manager.informers.get(Cluster)
         self._clusters.on_change(self._cluster_changed)
         # Metadata is enough to learn of a new kubeconfig; what it says is read when it is needed, and not kept.
@@ -178,10 +178,7 @@ class Remotes:
         """Ends all connections."""
         for key in list(self._links):
             await self._forget(key)
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.close()
         await self._retired.close()
 
     async def attach(self, cluster: Key, client: Client) -> Remote:
@@ -217,7 +214,7 @@ class Remotes:
             return  # its change brings us back
         if link.began is None:
             link.began = self._clock.now()
-            self._count_silence(link)
+            link.silence.count()
         try:
             if not link.connected:
                 await self._dial(link)
@@ -240,7 +237,7 @@ class Remotes:
     async def _look(self, link: Link) -> None:
         """Its watches are renewed all the time and tell as much as a probe. It is asked only if they are silent."""
         silent = link.remote.silent_seconds
-        if silent >= QUIET_SECONDS - _LEAST_SECONDS:
+        if silent >= QUIET_SECONDS - LEAST_SECONDS:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 await probe(link.remote.client)
             silent = 0.0
@@ -303,7 +300,7 @@ class Remotes:
         link.connected = True
         if fresh:
             log.info("connected")
-            self._notify(link)
+            self._notify(link.remote.key)
 
     # -- how it went -------------------------------------------------------------------------------------------
 
@@ -313,15 +310,9 @@ class Remotes:
         link.why = ""
         link.last_probe = self._clock.now() - ago
         link.remote.nudge()
-        self._count_silence(link, ago)
+        link.silence.count(ago)
         if again:
-            self._notify(link)
-
-    def _count_silence(self, link: Link, ago: float = 0.0) -> None:
-        link.probed_at = self._clock.monotonic() - ago
-        link.ages = list(AGES)
-        if link.timer is None:
-            self._age(link)
+            self._notify(link.remote.key)
 
     async def _refused(self, link: Link, error: Unauthorized) -> None:
         """The credential is not good any more: with the newest one at once, the first time."""
@@ -343,7 +334,7 @@ class Remotes:
             log.info("not connected", error=why, failures=link.failures)
         link.why = why
         if link.last_probe is None and link.failures == PROBE_FAILURES:
-            self._notify(link)
+            self._notify(link.remote.key)
         backoff = _SOON if link.failures < _PATIENCE else _RARELY
         self._again(link, backoff.delay(link.failures))
 
@@ -365,53 +356,35 @@ class Remotes:
         await link.remote.stop()
         if was:
             log.warning("disconnected", because=why)
-            self._notify(link)
+            self._notify(link.remote.key)
 
-    def _age(self, link: Link) -> None:
-        """Notifies followers when the last success gets old. One timer per cluster, reset only when it fires."""
-        link.timer = None
-        age = self._clock.monotonic() - link.probed_at
-        while link.ages and age >= link.ages[0]:
-            link.ages.pop(0)
-            self._notify(link)
-        if link.ages:
-            # Rounding can leave less than the clock shows: without a least wait, a virtual clock would stand still.
-            wait = max(link.ages[0] - age, _LEAST_SECONDS)
-            link.timer = asyncio.get_running_loop().call_later(wait, self._age, link)
-
-    def _notify(self, link: Link) -> None:
+    def _notify(self, key: Key) -> None:
         for follower in self._followers:
             try:
-                follower(link.remote.key)
+                follower(key)
             except Exception:
-                log.exception("a follower failed", cluster=str(link.remote.key))
+                log.exception("a follower failed", cluster=str(key))
 
     # -- links -------------------------------------------------------------------------------------------------
 
     def _link(self, key: Key) -> Link:
         if key not in self._links:
-            remote = Remote(key, self._spawn, lambda: self._troubled(key))
+            remote = Remote(key, self._tasks.start, lambda: self._troubled(key))
             for handler in self._node_handlers:
                 remote.on_node(_for_cluster(handler, key))
-            self._links[key] = Link(remote)
+            silence = Silence(self._clock, lambda: self._notify(key))
+            self._links[key] = Link(remote, silence)
         return self._links[key]
 
     async def _forget(self, key: Key) -> None:
         link = self._links.pop(key, None)
         if link is None:
             return
-        if link.timer is not None:
-            link.timer.cancel()
+        link.silence.end()
         was, link.connected = link.connected, False
         await link.remote.stop()
         if was:
-            self._notify(link)
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+            self._notify(link.remote.key)
 
 
 def _ours(secret: Unstructured) -> bool:
