@@ -53,7 +53,7 @@ def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
     [("../howto/heal-a-cluster.md", "../howto/cure-a-cluster.md"), ("#with-a-real-prism-central", "#with-a-toy")],
 )
 def test_a_broken_link_fails_the_build(tmp_path: Path, good: str, bad: str) -> None:
-    for part in ("docs", "examples", "config/chart", "config/systemd"):
+    for part in ("docs", "examples", "config/chart", "config/systemd", "config/observability"):
         shutil.copytree(ROOT / part, tmp_path / part)
     (tmp_path / "tools").mkdir()
     for part in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md", "Containerfile", "tools/build_site.py"):
