@@ -34,6 +34,7 @@ _SECTIONS = {
             "image": "List images of a hypervisor, and bring more there.",
             "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
             "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
+            "import": "Bring clusters that kubeadm created under management.",
             "move": "Move clusters to another plane or into a directory.",
             "orphans": "List, adopt or remove VMs of a cluster that belong to no object.",
         },

@@ -138,3 +138,11 @@ def compare(a: str | int | float, b: str | int | float) -> int:
     """-1, 0 or 1."""
     left, right = parse_quantity(a), parse_quantity(b)
     return (left > right) - (left < right)
+
+
+def render_bytes(size: int) -> str:
+    """In the largest binary unit that has no remainder."""
+    for unit, factor in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
+        if size % factor == 0:
+            return f"{size // factor}{unit}"
+    return str(size)

@@ -30,6 +30,7 @@ class Machine(msgspec.Struct, frozen=True):
     macs: tuple[str, ...] = ()
     platform: str = "nutanix"  # as cloud-init names the hypervisor
     simulator: str = "prism"  # whose machine it is
+    system_uuid: str = ""  # that the guest reads from its firmware; '': that of the machine
 
 
 class Guests(Protocol):

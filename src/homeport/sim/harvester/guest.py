@@ -212,6 +212,7 @@ class Guestroom:
             macs=tuple(nic.mac for nic in nics),
             platform=data.source or "nocloud",
             simulator=NAME,
+            system_uuid=str((domain.get("firmware") or {}).get("uuid") or ""),
         )
         return Furnished(machine, system, nics, addresses)
 

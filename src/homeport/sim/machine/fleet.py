@@ -78,6 +78,7 @@ class Fleet:
         if found.state != "off":
             return
         found.cpus, found.memory_bytes, found.uefi = machine.vcpus, machine.memory_bytes or 4 * GIB, machine.uefi
+        found.system_uuid = machine.system_uuid
         if not found.provisioned:
             found.user_data, found.meta_data = machine.user_data, machine.meta_data
         found.lacks = frozenset(machine.lacks)

@@ -43,6 +43,7 @@ class Machine:
     uefi: bool = False
     platform: str = "nutanix"
     simulator: str = "prism"  # whose machine it is
+    system_uuid: str = ""  # of its firmware; '': its id
     state: State = "off"
     hostname: str = ""
     provisioned: bool = False  # its user data was carried out: that happens once in its life

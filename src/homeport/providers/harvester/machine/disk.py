@@ -62,13 +62,6 @@ def parse_claim_templates(text: str) -> list[Json]:
     return found
 
 
-def render_quantity(size: int) -> str:
-    for unit, factor in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-        if size % factor == 0:
-            return f"{size // factor}{unit}"
-    return str(size)
-
-
 def size_of(text: str | int, where: str) -> int:
     try:
         size = int(parse_quantity(text).amount)

@@ -18,6 +18,7 @@ from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured
 from homeport.infra.machine.userdata import render_user_data, with_keys
 from homeport.infra.protocol import MachineScope
+from homeport.machinery.quantity import render_bytes
 from homeport.providers.harvester.image import Image, parse_name
 from homeport.providers.harvester.infracluster.connection import HarvesterSession
 from homeport.providers.harvester.infracluster.resource import (
@@ -36,7 +37,7 @@ from homeport.providers.harvester.infracluster.resource import (
     VM_NAME,
     ZONE,
 )
-from homeport.providers.harvester.machine.disk import claim_templates, prefix_data_volumes, render_quantity, size_of
+from homeport.providers.harvester.machine.disk import claim_templates, prefix_data_volumes, size_of
 from homeport.providers.harvester.machine.network import Card, mac_of, render_config_drive, render_no_cloud
 from homeport.providers.harvester.machine.sshkey import with_user
 
@@ -257,7 +258,7 @@ def _claim(scope: Scope, name: str, size: int, storage_class: str) -> Json:
     spec: Json = {
         "accessModes": ["ReadWriteMany"],
         "volumeMode": "Block",
-        "resources": {"requests": {"storage": render_quantity(size)}},
+        "resources": {"requests": {"storage": render_bytes(size)}},
     }
     if storage_class:
         spec["storageClassName"] = storage_class
@@ -265,7 +266,7 @@ def _claim(scope: Scope, name: str, size: int, storage_class: str) -> Json:
 
 
 def _data_volume(scope: Scope, name: str, disk: DataDisk, size: int) -> Json:
-    storage: Json = {"resources": {"requests": {"storage": render_quantity(size)}}}
+    storage: Json = {"resources": {"requests": {"storage": render_bytes(size)}}}
     if disk.storage_class_name:
         storage["storageClassName"] = disk.storage_class_name
     return {"metadata": {"name": name, "labels": marks(scope)}, "spec": {"source": _EMPTY_SOURCE, "storage": storage}}

@@ -128,6 +128,12 @@ def described(description: str, marks: Sequence[str]) -> str:
     return "\n".join([description, *marks]).strip()
 
 
+def redescribed(description: object, add: Sequence[str], remove: Sequence[str]) -> str:
+    """A description with other marks among its lines. What else it says stays."""
+    kept = [line for line in str(description or "").splitlines() if line.strip() not in {*add, *remove}]
+    return "\n".join([*kept, *add])
+
+
 def marks_in(description: object) -> tuple[str, ...]:
     return tuple(line.strip() for line in str(description or "").splitlines() if ":" in line)
 
@@ -151,6 +157,32 @@ class Gpu:
     device_id: int
     vendor: str
     mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class VmDisk:
+    """A disk that a machine has."""
+
+    size_bytes: int
+    bus: str = "SCSI"
+    index: int = 0
+    image_id: str = ""  # that it was made from, if Prism Central still shows it
+    cdrom: bool = False
+    volume_group: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VmShape:
+    """What a machine is made of, for one that is to be like it."""
+
+    sockets: int
+    cores_per_socket: int
+    memory_bytes: int
+    disks: tuple[VmDisk, ...] = ()
+    subnet_ids: tuple[str, ...] = ()
+    boot: Literal["legacy", "uefi"] = "legacy"
+    bios_uuid: str = ""
+    gpus: tuple[str, ...] = ()  # names
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +253,12 @@ class Prism(Protocol):
     async def power_on(self, vm: Vm) -> str: ...
     async def detach(self, vm: Vm, volume_group_id: str) -> str: ...
     async def delete_vm(self, vm: Vm) -> str: ...
+    def shape(self, vm: Vm) -> VmShape:
+        """Of a machine that was read by these verbs."""
+
+    async def edit_marks(self, vm: Vm, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str: ...
+    async def add_category(self, vm: Vm, category: Category) -> str: ...
+    async def remove_category(self, vm: Vm, category: Category) -> str: ...
     async def create_image(self, image: NewImage, request_id: str) -> str: ...
     async def upload_image(self, image_id: str, content: AsyncIterator[bytes], sha256: str) -> None:
         """Returns when all of it was sent."""

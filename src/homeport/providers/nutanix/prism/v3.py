@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -32,8 +32,11 @@ from homeport.providers.nutanix.prism.record import (
     Project,
     Subnet,
     Vm,
+    VmDisk,
+    VmShape,
     described,
     marks_in,
+    redescribed,
 )
 
 _ROOT = wire.ROOT
@@ -199,13 +202,42 @@ class PrismV3:
         reply = await self._client.call("DELETE", f"{_ROOT}/vms/{vm.id}", what=f"VM {vm.name}")
         return wire.task_of(reply.body)
 
+    def shape(self, vm: Vm) -> VmShape:
+        return _shape(vm.raw)
+
+    async def edit_marks(self, vm: Vm, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str:
+        def edit(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
+            spec["description"] = redescribed(spec.get("description"), add, remove)
+
+        return await self._edit(vm, edit)
+
+    async def add_category(self, vm: Vm, category: Category) -> str:
+        def edit(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
+            values = _categories_of(metadata).setdefault(category.key, [])
+            if category.value not in values:
+                values.append(category.value)
+
+        return await self._edit(vm, edit)
+
+    async def remove_category(self, vm: Vm, category: Category) -> str:
+        def edit(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
+            mapping = _categories_of(metadata)
+            kept = [each for each in mapping.pop(category.key, []) if each != category.value]
+            if kept:
+                mapping[category.key] = kept
+
+        return await self._edit(vm, edit)
+
     async def _change(self, vm: Vm, edit: Any) -> str:
+        return await self._edit(vm, lambda spec, metadata: edit(spec))
+
+    async def _edit(self, vm: Vm, edit: Callable[[dict[str, Any], dict[str, Any]], None]) -> str:
         """Read, edit, write back with the version that was read: somebody else's change is never overwritten."""
         path = f"{_ROOT}/vms/{vm.id}"
         current = (await self._client.call("GET", path, what=f"VM {vm.name}")).body
-        spec = copy.deepcopy(current["spec"])
-        edit(spec)
-        body = {"api_version": "3.1", "metadata": current["metadata"], "spec": spec}
+        spec, metadata = copy.deepcopy(current["spec"]), copy.deepcopy(current["metadata"])
+        edit(spec, metadata)
+        body = {"api_version": "3.1", "metadata": metadata, "spec": spec}
         return wire.task_of((await self._client.call("PUT", path, body=body, what=f"VM {vm.name}")).body)
 
     # -- tasks -------------------------------------------------------------------------------------------------
@@ -281,6 +313,42 @@ def _subnet(each: Mapping[str, Any]) -> Subnet:
 def _category_ids(entity: Mapping[str, Any]) -> tuple[str, ...]:
     mapping = entity["metadata"].get("categories_mapping") or {}
     return tuple(f"{key}/{value}" for key, values in mapping.items() for value in values)
+
+
+def _categories_of(metadata: dict[str, Any]) -> dict[str, list[str]]:
+    """The map that counts: the plain one holds a single value of each key."""
+    metadata["use_categories_mapping"] = True
+    metadata.pop("categories", None)
+    found: dict[str, list[str]] = metadata.setdefault("categories_mapping", {})
+    return found
+
+
+def _shape(each: Mapping[str, Any]) -> VmShape:
+    resources = (each.get("status") or {}).get("resources") or {}
+    boot = str((resources.get("boot_config") or {}).get("boot_type") or "")
+    nics = [(nic.get("subnet_reference") or {}).get("uuid") for nic in resources.get("nic_list") or ()]
+    return VmShape(
+        sockets=int(resources.get("num_sockets") or 1),
+        cores_per_socket=int(resources.get("num_vcpus_per_socket") or 1),
+        memory_bytes=int(resources.get("memory_size_mib") or 0) * _MIB,
+        disks=tuple(_read_disk(disk) for disk in resources.get("disk_list") or ()),
+        subnet_ids=tuple(str(found) for found in nics if found),
+        boot="uefi" if boot in ("UEFI", "SECURE_BOOT") else "legacy",
+        gpus=tuple(str(gpu["name"]) for gpu in resources.get("gpu_list") or () if gpu.get("name")),
+    )
+
+
+def _read_disk(each: Mapping[str, Any]) -> VmDisk:
+    properties = each.get("device_properties") or {}
+    address, source = properties.get("disk_address") or {}, each.get("data_source_reference") or {}
+    return VmDisk(
+        size_bytes=int(each.get("disk_size_bytes") or int(each.get("disk_size_mib") or 0) * _MIB),
+        bus=str(address.get("adapter_type") or "SCSI"),
+        index=int(address.get("device_index") or 0),
+        image_id=str(source.get("uuid") or "") if source.get("kind", "image") == "image" else "",
+        cdrom=properties.get("device_type") == "CDROM",
+        volume_group=bool(each.get("volume_group_reference")),
+    )
 
 
 def _vm(each: Mapping[str, Any]) -> Vm:

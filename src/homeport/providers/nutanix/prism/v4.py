@@ -25,6 +25,8 @@ from homeport.providers.nutanix.prism.record import (
     Project,
     Subnet,
     Vm,
+    VmShape,
+    redescribed,
 )
 
 _PAGE = 100
@@ -236,6 +238,26 @@ class PrismV4:
         path, etag = await self._vm(vm.id), await self._etag(vm)
         reply = await self._client.call("DELETE", path, etag=etag, what=f"VM {vm.name}")
         return _task_id(reply.body)
+
+    def shape(self, vm: Vm) -> VmShape:
+        return wire.read_shape(vm.raw)
+
+    async def edit_marks(self, vm: Vm, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str:
+        """One of the two. Servers before v4.2 have no custom attributes: there marks are lines of the description."""
+        if self._at_least("vmm", 4, 2):
+            action, texts = ("add", add) if add else ("remove", remove)
+            return await self._act(vm, f"{action}-custom-attributes", {"customAttributes": list(texts)})
+        path = await self._vm(vm.id)
+        current = await self._client.call("GET", path, what=f"VM {vm.name}")
+        raw = current.body["data"]
+        body = {**raw, "description": redescribed(raw.get("description"), add, remove)}
+        return _task_id((await self._client.call("PUT", path, body=body, etag=current.etag, what=f"VM {vm.name}")).body)
+
+    async def add_category(self, vm: Vm, category: Category) -> str:
+        return await self._act(vm, "associate-categories", {"categories": [{"extId": category.id}]})
+
+    async def remove_category(self, vm: Vm, category: Category) -> str:
+        return await self._act(vm, "disassociate-categories", {"categories": [{"extId": category.id}]})
 
     async def _act(self, vm: Vm, action: str, body: Any = None) -> str:
         path = f"{await self._vm(vm.id)}/$actions/{action}"

@@ -8,7 +8,17 @@ from typing import Any
 
 from homeport.capi.family import reachable
 from homeport.infra.protocol import Power
-from homeport.providers.nutanix.prism.record import Disk, GpuProfile, NewNic, NewVm, Vm, described, marks_in
+from homeport.providers.nutanix.prism.record import (
+    Disk,
+    GpuProfile,
+    NewNic,
+    NewVm,
+    Vm,
+    VmDisk,
+    VmShape,
+    described,
+    marks_in,
+)
 
 _POWER: Mapping[str, Power] = {"ON": "on", "OFF": "off", "PAUSED": "on"}
 _BOOT_ORDER = ["CDROM", "DISK", "NETWORK"]
@@ -56,6 +66,35 @@ def _volume_groups(disks: Iterable[Mapping[str, Any]]) -> Iterable[str]:
         found = (disk.get("backingInfo") or {}).get("volumeGroupExtId")
         if found:
             yield found
+
+
+def read_shape(raw: Mapping[str, Any]) -> VmShape:
+    nics = [nic.get("nicNetworkInfo") or nic.get("networkInfo") or {} for nic in raw.get("nics") or ()]
+    boot = str((raw.get("bootConfig") or {}).get("$objectType") or "")
+    disks = [_read_disk(each, cdrom=False) for each in raw.get("disks") or ()]
+    return VmShape(
+        sockets=int(raw.get("numSockets") or 1),
+        cores_per_socket=int(raw.get("numCoresPerSocket") or 1),
+        memory_bytes=int(raw.get("memorySizeBytes") or 0),
+        disks=(*disks, *(_read_disk(each, cdrom=True) for each in raw.get("cdRoms") or ())),
+        subnet_ids=tuple(found for nic in nics if (found := (nic.get("subnet") or {}).get("extId"))),
+        boot="uefi" if boot.endswith("UefiBoot") else "legacy",
+        bios_uuid=str(raw.get("biosUuid") or ""),
+        gpus=tuple(str(each["name"]) for each in raw.get("gpus") or () if each.get("name")),
+    )
+
+
+def _read_disk(raw: Mapping[str, Any], *, cdrom: bool) -> VmDisk:
+    address, backing = raw.get("diskAddress") or {}, raw.get("backingInfo") or {}
+    source = (backing.get("dataSource") or {}).get("reference") or {}
+    return VmDisk(
+        size_bytes=int(backing.get("diskSizeBytes") or 0),
+        bus=str(address.get("busType") or "SCSI"),
+        index=int(address.get("index") or 0),
+        image_id=str(source.get("imageExtId") or ""),
+        cdrom=cdrom,
+        volume_group=bool(backing.get("volumeGroupExtId")),
+    )
 
 
 def read_gpu(config: Mapping[str, Any], *, virtual: bool) -> GpuProfile:
