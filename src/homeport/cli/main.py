@@ -28,6 +28,7 @@ _SECTIONS = {
         "cluster",
         {
             "plan": "Show what a manifest will create, replace or delete, without writing anything.",
+            "preflight": "Check a manifest or a cluster at its provider, before anything is created.",
             "describe": "Show how a cluster is, why it is not ready, and all its objects.",
             "tree": "Draw the objects of clusters as trees.",
             "discover": "List images, networks, clusters and storage of a hypervisor.",

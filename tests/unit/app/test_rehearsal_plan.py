@@ -11,7 +11,7 @@ from homeport.app.rehearsal.copy import PlaneCopy, copy_plane
 from homeport.app.rehearsal.plan import Plan, _settle, make_plan
 from homeport.app.rehearsal.stage import stage, three_way
 from homeport.machinery.yaml import load_all
-from homeport.runtime.clock import run_virtual
+from homeport.runtime.clock import LoopClock, run_virtual
 
 START = 1_790_000_000.0
 EXAMPLE = Path(__file__).parents[3] / "examples/02-cluster/cluster.yaml"
@@ -34,7 +34,7 @@ def running() -> PlaneCopy:
     """A plane whose cluster of five machines runs."""
 
     async def build() -> PlaneCopy:
-        async with stage(START) as on, on.running():
+        async with stage(LoopClock(START)) as on, on.running():
             for each in objects():
                 assert await on.apply(each, "default") == ("created", None)
             await _settle(on, 5)

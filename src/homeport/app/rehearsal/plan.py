@@ -13,6 +13,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Unstructured
 from homeport.app.rehearsal.compare import Row, compare
 from homeport.app.rehearsal.copy import PlaneCopy
+from homeport.app.rehearsal.preflight import CheckResult
 from homeport.app.rehearsal.stage import Stage, stage
 from homeport.app.tree.grow import grow
 from homeport.app.tree.read import NoCluster, Reader
@@ -21,7 +22,7 @@ from homeport.capi.object.summary import conditions_of
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.machinery.condition import find
-from homeport.runtime.clock import run_virtual
+from homeport.runtime.clock import LoopClock, run_virtual
 
 _ROUND_SECONDS = 60.0
 _QUIET_ROUNDS = 10  # so long nothing changes any more, and the rehearsal is over
@@ -50,6 +51,7 @@ class Applied(msgspec.Struct, frozen=True, rename="camel"):
 class Plan(msgspec.Struct, frozen=True, rename="camel"):
     applied: list[Applied] = []
     machines: list[Row] = []
+    preflight: list[CheckResult] = []  # of the real provider
     under_way: list[str] = []  # Machines that change by themselves, without this change
     unfinished: list[str] = []  # clusters that do not get ready in the rehearsal, and why
     minutes: int = 0  # of virtual time, until nothing changed any more
@@ -70,7 +72,7 @@ def make_plan(
 async def _rehearse(
     copy: PlaneCopy, objects: Sequence[Mapping[str, Any]], namespace: str, start: float, delete: bool
 ) -> Plan:
-    async with stage(start) as on:
+    async with stage(LoopClock(start)) as on:
         await on.load(copy)
         async with on.running():
             original = await _machines(on)

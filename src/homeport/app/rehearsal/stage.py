@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fnmatch
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,11 +32,12 @@ from homeport.capi.environment import Environment
 from homeport.capi.name import Condition
 from homeport.capi.object.summary import conditions_of
 from homeport.capi.rehearsal import Rehearsal
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.machinery.apply.managed import LAST_APPLIED
 from homeport.machinery.condition import find
-from homeport.runtime.clock import LoopClock
+from homeport.runtime.clock import Clock
 from homeport.runtime.definition import establish
 from homeport.runtime.manager import Manager
 from homeport.runtime.task import cancel
@@ -74,17 +75,19 @@ _CONTROLLERS = (
 
 @dataclass(frozen=True, slots=True)
 class _Rehearsed(Placement):
+    controllers: tuple[str, ...] = _CONTROLLERS
+
     def has(self, component: Component) -> bool:
         return True
 
     def runs(self, component: Component, controller: str) -> bool:
-        return any(fnmatch.fnmatchcase(controller, each) for each in _CONTROLLERS)
+        return any(fnmatch.fnmatchcase(controller, each) for each in self.controllers)
 
 
 class Stage:
-    """One rehearsal, in virtual time."""
+    """One rehearsal, in virtual time where vendors are left out."""
 
-    def __init__(self, server: EmbeddedServer, clock: LoopClock, workloads: WorkloadClusters) -> None:
+    def __init__(self, server: EmbeddedServer, clock: Clock, workloads: WorkloadClusters) -> None:
         self.server = server
         self.clock = clock
         self.client: Client = server.client(field_manager="kubectl-client-side-apply")
@@ -157,13 +160,20 @@ class Stage:
     # -- what happens then -------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(
+        self,
+        provider: Callable[[Any], Any] = stand_in,
+        dial: DialOptions = DIRECT,
+        controllers: tuple[str, ...] = _CONTROLLERS,
+    ) -> AsyncIterator[None]:
+        """With these controllers. `provider` makes the stand-in of a provider; `dial` is for those that ask vendors."""
         etcd = StandInEtcd()
         manager = Manager(self.server.client(), clock=self.clock)
         install_builtin(self.server, manager)
-        rehearsal = Rehearsal(self._workloads.connect, etcd, stand_in)
-        platform = replace(chosen(), placement=_Rehearsed(COMBINED.namespace, COMBINED.name, COMBINED.lease))
-        platform.install(manager, Environment(manager.client, server=self.server, rehearsal=rehearsal))
+        rehearsal = Rehearsal(self._workloads.connect, etcd, provider)
+        placement = _Rehearsed(COMBINED.namespace, COMBINED.name, COMBINED.lease, controllers=controllers)
+        platform = replace(chosen(), placement=placement)
+        platform.install(manager, Environment(manager.client, dial, server=self.server, rehearsal=rehearsal))
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(manager.run(), name="manager"),
@@ -225,9 +235,8 @@ def _last_applied(found: Unstructured) -> Mapping[str, Any]:
 
 
 @asynccontextmanager
-async def stage(start: float) -> AsyncIterator[Stage]:
-    """An empty one. `start`: the time at which the rehearsal begins, in seconds since the epoch."""
-    clock = LoopClock(start)
+async def stage(clock: Clock) -> AsyncIterator[Stage]:
+    """An empty one."""
     with TemporaryDirectory(prefix="homeport-plan-") as folder:
         server = await EmbeddedServer.open(None, PKI.ensure(Path(folder) / "plane"), clock=clock.now)
         workloads = WorkloadClusters(Path(folder) / "workload", clock)

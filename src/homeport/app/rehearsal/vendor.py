@@ -22,6 +22,7 @@ from homeport.infra.protocol import (
 from homeport.runtime.outcome import Wait
 
 _BOOT_SECONDS = 60.0
+PASSED = "PreflightPassed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ def stand_in(provider: Provider[Any, Any, Any]) -> Provider[Any, Any, Any]:
         preflight=_NoPreflight(),
         location=lambda session: session.location,
     )
+
+
+def checked(provider: Provider[Any, Any, Any]) -> Provider[Any, Any, Any]:
+    """The provider as far as it only reads: its connection and its preflight. It creates and deletes nothing."""
+    return replace(provider, cluster_driver=_Checked(provider.cluster_driver), machine_driver=_Machines(provider.name))
 
 
 class _Connector:
@@ -92,6 +98,18 @@ class _Clusters(ClusterDriver[Any, Any]):
         return ()
 
     async def remove(self, scope: ClusterScope[Any, Any], owned: Owned) -> None: ...
+
+
+class _Checked(_Clusters):
+    def __init__(self, real: ClusterDriver[Any, Any]) -> None:
+        self._real = real
+
+    async def preflight(self, scope: ClusterScope[Any, Any]) -> Sequence[Check]:
+        return await self._real.preflight(scope)
+
+    async def converge(self, scope: ClusterScope[Any, Any]) -> Wait | None:
+        """Everything was checked."""
+        return Wait(PASSED, "all checks have passed", quiet=True)
 
 
 def _domain(name: str, found: Any) -> FailureDomain:

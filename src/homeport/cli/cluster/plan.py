@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from homeport.cli.manifest import files, read_manifests
 from homeport.cli.output import output_option, print_data, print_lines
+from homeport.cli.plane.dial import options as dial_options
+from homeport.cli.quiet import quiet_log
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -28,18 +30,36 @@ _DONE = {"replace": "replaced", "create": "created", "delete": "deleted", "chang
 @click.option(
     "--delete", is_flag=True, help="Show what deleting the objects of FILE will do, instead of applying them."
 )
+@click.option("--preflight/--no-preflight", default=True, help="Run the provider's checks (default: --preflight).")
+@dial_options
 @output_option("json", "yaml")
 @located
-def command(where: Where, paths: tuple[str, ...], delete: bool, output: str | None) -> None:
+def command(
+    where: Where,
+    paths: tuple[str, ...],
+    delete: bool,
+    preflight: bool,
+    proxy: str,
+    trust: Path | None,
+    output: str | None,
+) -> None:
     """Show what applying FILE will create, replace, delete or leave, Machine by Machine. Nothing is written.
 
     The plane's controllers run on a copy of its objects, in memory and in simulated time, without a hypervisor. FILE
     has Clusters, ClusterClasses, templates, TenantClusters or ClusterDeployments. The output ends with what was not
     simulated.
 
-    The exit code is 0 if the plan was made, and 1 if an object of FILE is refused.
+    The provider is asked for its preflight results. The exit code is 0 if the plan was made, and 1 if an object of
+    FILE is refused.
     """
-    plan = rehearse(where, read_manifests(paths), delete=delete)
+    objects = read_manifests(paths)
+    plan = rehearse(where, objects, delete=delete)
+    if preflight and not delete and not plan.refused:
+        from msgspec.structs import replace
+
+        from homeport.cli.cluster.preflight import check
+
+        plan = replace(plan, preflight=check(where, objects, proxy, trust))
     if output:
         print_data(plan, output)
     else:
@@ -50,8 +70,6 @@ def command(where: Where, paths: tuple[str, ...], delete: bool, output: str | No
 
 def rehearse(where: Where, objects: Sequence[dict[str, Any]], *, delete: bool = False) -> Plan:
     """Copies the plane's objects, and rehearses the change on the copy."""
-    import structlog
-
     from homeport.app.rehearsal.copy import NotReadable, PlaneCopy, copy_plane
     from homeport.app.rehearsal.plan import make_plan
     from homeport.client.protocol import Client, Key
@@ -62,13 +80,8 @@ def rehearse(where: Where, objects: Sequence[dict[str, Any]], *, delete: bool = 
         return await copy_plane(client, spaces), key.namespace
 
     copy, namespace = ask(where, "", read, NotReadable)
-    # What the controllers of the rehearsal log is not about this plane.
-    before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    try:
+    with quiet_log():
         return make_plan(copy, objects, namespace, SystemClock().now(), delete=delete)
-    finally:
-        structlog.configure(**before)
 
 
 def lines(plan: Plan) -> Iterator[Line]:
@@ -90,6 +103,13 @@ def lines(plan: Plan) -> Iterator[Line]:
             yield from _owner(owner, list(mine))
     yield Line("")
     yield Line(_summary(plan), "bold")
+    if plan.preflight:
+        from homeport.cli.cluster.preflight import lines as checks
+
+        yield Line("")
+        yield Line("Preflight:")
+        for line in checks(plan.preflight):
+            yield Line(f"  {line.text}", line.style)
     for title, texts, style in (
         ("Under way already, without this change:", plan.under_way, ""),
         ("The simulation stops here:", plan.unfinished, "yellow"),
