@@ -36,7 +36,7 @@ from homeport.client.protocol import Query  # noqa: E402
 
 AT_ONCE = 16  # requests of the user at a time
 LONGEST_SECONDS = 3600.0
-_SETTLE_SECONDS = 20.0  # after the last one is up: stragglers come to rest
+_SETTLE_SECONDS = 30.0  # after the last one is up: stragglers come to rest
 
 
 @dataclass
@@ -132,10 +132,10 @@ async def measure(found: Stack, count: int, rest: float, rollout: bool, details:
             result.made = await meter.since(before)
             await asyncio.sleep(_SETTLE_SECONDS)
             result.tally["made"] = tally.take()
-            result.sockets = [sockets(pid) for pid in pids]
             before = await meter.read()
             await asyncio.sleep(rest)
             result.rest = await meter.since(before)
+            result.sockets = [sockets(pid) for pid in pids]
             result.rest_mib = [resident_mib([pid]) for pid in pids]
             result.tally["at rest"] = tally.take()
             if rollout:

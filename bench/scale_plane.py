@@ -120,7 +120,7 @@ def _kube(held: ExitStack, name: str, folder: Path, replicas: int, site: SitePro
     ]
     for each in started:
         each.until("controllers", lambda each=each: "controllers: running" in each.said())
-    urls = [re.search(r"health: (http://\S+)", each.said()) for each in started]
+    urls = [re.search(r"health: (http://[^/\s]+)", each.said()) for each in started]
     return Stack(name, kube.kubeconfig, [each.pid for each in started], site, [each[1] for each in urls if each])
 
 

@@ -18,6 +18,7 @@ from homeport.capi.capi import Capi
 from homeport.capi.cloud import CloudSupport
 from homeport.capi.object.paused import is_paused
 from homeport.capi.remote.workload import Remote
+from homeport.capi.sourceindex import SourceIndex
 from homeport.ccm.cloud import ConfiguredCloud
 from homeport.ccm.host import CloudHost, Hosted
 from homeport.ccm.manifest import (
@@ -52,6 +53,7 @@ _REPLACED_SECONDS = 30.0
 _AGAIN_SECONDS = 300.0
 _LATER = Wait("Watching", "the applied objects are checked periodically", after=_AGAIN_SECONDS, quiet=True)
 _DEPLOYMENTS = Query(namespace=NAMESPACE)
+_BY_INFRA = "ccm.infrastructure"
 _SECRET = metadata_only(Resource("", "v1", "Secret", "secrets"))
 _CONFIG_MAP = metadata_only(Resource("", "v1", "ConfigMap", "configmaps"))
 
@@ -268,24 +270,23 @@ def install(
     reconciler = DeployReconciler(manager, capi, clouds, image)
     controller = reconciler.controller
     clusters = manager.informers.get(Cluster).cache
+    clusters.add_index(_BY_INFRA, _infrastructure_of)
+    users = {
+        kind: SourceIndex(manager.informers.get(cloud.kind).cache, "ccm.sources", cloud.sources)
+        for kind, cloud in clouds.items()
+    }
+
+    def of_key(kind: str, infra: Key) -> Iterable[Key]:
+        return (key_of(cluster) for cluster in clusters.by(_BY_INFRA, f"{kind} {infra}"))
 
     def of_infra(kind: str) -> Callable[[Any], Iterable[Key]]:
-        def clusters_of(infra: Any) -> Iterable[Key]:
-            for cluster in clusters.list(infra.metadata.namespace):
-                ref = cluster.spec.infrastructure_ref
-                if ref is not None and (ref.kind, ref.name) == (kind, infra.metadata.name):
-                    yield key_of(cluster)
-
-        return clusters_of
+        return lambda infra: of_key(kind, key_of(infra))
 
     def users_of(obj: Any) -> Iterable[Key]:
         """Clusters whose connection is made of this Secret or ConfigMap."""
-        key = key_of(obj)
-        for kind, cloud in clouds.items():
-            for infra in manager.informers.get(cloud.kind).cache:
-                found = cloud.sources(infra)
-                if key in (*found.secrets, *found.config_maps):
-                    yield from of_infra(kind)(infra)
+        for kind, index in users.items():
+            for infra in index.users(key_of(obj)):
+                yield from of_key(kind, infra)
 
     for kind, cloud in clouds.items():
         controller.map(cloud.kind, of_infra(kind), predicate=_spec_changed)
@@ -300,6 +301,11 @@ def install(
 
     capi.remotes.on_node(node_changed)
     return controller
+
+
+def _infrastructure_of(cluster: Cluster) -> Iterable[str]:
+    ref = cluster.spec.infrastructure_ref
+    return () if ref is None else (f"{ref.kind} {Key(cluster.metadata.namespace, ref.name)}",)
 
 
 def _changed(old: Any, new: Any) -> bool:

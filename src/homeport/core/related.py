@@ -14,6 +14,7 @@ from homeport.capi.contract import Contract
 from homeport.capi.name import Reason
 from homeport.capi.object.ownership import ensure_owner, rival_of
 from homeport.capi.resolution import NotInstalled
+from homeport.client.errors import Conflict
 from homeport.client.protocol import Key, Write
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
@@ -88,13 +89,24 @@ async def hold_related(
     """
     if related.object is None or related.resource is None:
         return
-    rival = rival_of(related.object, owner, without=without)
-    if rival is not None:
-        _refuse(capi, related, owner, rival, asker, watcher)
-    elif not related.deleting:
-        related.object = await ensure_owner(
-            capi.manager.client, related.resource, related.object, owner, write, without=without, labels=labels
-        )
+    client, resource = capi.manager.client, related.resource
+
+    async def hold(found: Unstructured) -> None:
+        rival = rival_of(found, owner, without=without)
+        if rival is not None:
+            _refuse(capi, related, owner, rival, asker, watcher)
+        elif not related.deleting:
+            related.object = await ensure_owner(client, resource, found, owner, write, without=without, labels=labels)
+
+    try:
+        await hold(related.object)
+    except Conflict:
+        # Its provider begins with it at the same moment: one read costs less than another reconcile.
+        found = await client.get(resource, key_of(related.object))
+        if found.uid != related.object.uid:
+            raise
+        related.object = found
+        await hold(found)
 
 
 def _refuse(

@@ -14,6 +14,7 @@ from homeport.capi import name as names
 from homeport.capi.capi import Capi
 from homeport.capi.cloud import Sources
 from homeport.capi.object.ownership import owner_of_kind
+from homeport.capi.sourceindex import SourceIndex
 from homeport.client.protocol import Key
 from homeport.infra.cluster.reconciler import BY_CLUSTER, ClusterReconciler
 from homeport.infra.cluster.source import SourceReconciler
@@ -116,18 +117,18 @@ class _Links:
         self._provider = provider
         self._clusters = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
+        self._users = SourceIndex(self._clusters, "infra.sources", provider.connector.sources)
+        of_machine = provider.machine_sources
+        self._machine_users = SourceIndex(self._machines, "infra.sources", of_machine) if of_machine else None
         claimed = takes_addresses(provider.machine_kind)
         self._claims = manager.informers.get(IPAddressClaim).cache if claimed else None
 
     def users(self, key: Key, *fields: str) -> Iterable[Key]:
         """InfraClusters whose connection is made of this Secret or ConfigMap."""
-        for infra in self._clusters:
-            sources = self._provider.connector.sources(infra)
-            if any(key in getattr(sources, field) for field in fields):
-                yield key_of(infra)
+        return self._users.users(key, *fields)
 
     def users_of(self, obj: Any) -> Iterable[Key]:
-        return self.users(key_of(obj), "secrets", "config_maps")
+        return self.users(key_of(obj))
 
     def machine_sources(self, infra: Any) -> Sources:
         of_machine = self._provider.machine_sources
@@ -135,13 +136,10 @@ class _Links:
 
     def machine_users(self, key: Key, *fields: str) -> Iterable[Key]:
         """InfraMachines that name this Secret or ConfigMap themselves."""
-        for infra in self._machines if self._provider.machine_sources is not None else ():
-            sources = self.machine_sources(infra)
-            if any(key in getattr(sources, field) for field in fields):
-                yield key_of(infra)
+        return () if self._machine_users is None else self._machine_users.users(key, *fields)
 
     def machines_of_users(self, obj: Any) -> Iterable[Key]:
-        yield from self.machine_users(key_of(obj), "secrets", "config_maps")
+        yield from self.machine_users(key_of(obj))
         for key in self.users_of(obj):
             yield from self._machines_of(key.namespace, _cluster_name(self._clusters.get(key)))
 

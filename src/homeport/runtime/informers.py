@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
 from homeport.api.meta import Object, Resource, Unstructured
@@ -20,6 +20,7 @@ class Informers:
         self._client = client
         self._on_unreadable = on_unreadable
         self._informers: dict[tuple[Any, Query], Informer[Any]] = {}
+        self._by_kind: dict[tuple[str, str], list[Informer[Any]]] = {}  # by group and plural
         self._spawn: Callable[[Informer[Any]], object] | None = None
         self._tasks: dict[tuple[Any, Query], asyncio.Task[None]] = {}
 
@@ -34,6 +35,7 @@ class Informers:
         if key not in self._informers:
             made = self._informers[key] = Informer(self._client, kind, query)
             made.on_unreadable = self._on_unreadable
+            self._by_kind.setdefault(_place(made.resource), []).append(made)
             if self._spawn is not None:
                 self._spawn(made)
         return self._informers[key]
@@ -58,7 +60,11 @@ class Informers:
     def drop(self, kind: type[Object] | Resource, query: Query | None = None) -> None:
         """Drops an informer that is no longer needed, for example of an outdated version of a provider's kind."""
         key = (kind, query or Query())
-        if self._informers.pop(key, None) is not None and key in self._tasks:
+        dropped = self._informers.pop(key, None)
+        if dropped is None:
+            return
+        self._by_kind[_place(dropped.resource)].remove(dropped)
+        if key in self._tasks:
             self._tasks.pop(key).cancel()
 
     def unreadable(self, namespace: str, *resources: Resource) -> str:
@@ -79,10 +85,13 @@ class Informers:
         more = f" ({len(said) - 1} more)" if len(said) > 1 else ""
         return f"{name} can't be read: {why}{more}"
 
-    def of(self, resource: Resource) -> list[Informer[Any]]:
+    def of(self, resource: Resource) -> Sequence[Informer[Any]]:
         """All informers of this kind, in any version."""
-        where = (resource.group, resource.plural)
-        return [i for i in self._informers.values() if (i.resource.group, i.resource.plural) == where]
+        return self._by_kind.get(_place(resource), [])
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(list(self._informers.values()))
+
+
+def _place(resource: Resource) -> tuple[str, str]:
+    return resource.group, resource.plural
