@@ -34,6 +34,7 @@ _SECTIONS = {
             "discover": "List images, networks, clusters and storage of a hypervisor.",
             "image": "List images of a hypervisor, and bring more there.",
             "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
+            "doctor": "Find out what is wrong with clusters, and how to cure it.",
             "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
             "import": "Bring clusters that kubeadm created under management.",
             "move": "Move clusters to another plane or into a directory.",

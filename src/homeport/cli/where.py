@@ -19,7 +19,8 @@ from homeport.cli.option import data as data_option
 
 if TYPE_CHECKING:
     from homeport.client.config import Config
-    from homeport.client.protocol import Client, Key
+    from homeport.client.http import HttpClient
+    from homeport.client.protocol import Key
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,8 +54,11 @@ class Where:
 
     def arguments(self) -> str:
         """The options of this command that the next one needs, too."""
-        found = [f" --namespace {self.namespace}"] if self.namespace else []
-        found += [f" --context {shlex.quote(self.context)}"] if self.context else []
+        return (f" --namespace {self.namespace}" if self.namespace else "") + self.place()
+
+    def place(self) -> str:
+        """The options that name the plane."""
+        found = [f" --context {shlex.quote(self.context)}"] if self.context else []
         if self.kubeconfig is not None:
             found.append(f" --kubeconfig {shlex.quote(str(self.kubeconfig))}")
         elif self.data_named:
@@ -94,7 +98,7 @@ def located(fn: F) -> F:
 
 
 def ask(
-    where: Where, name: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]], *refusals: type[Exception]
+    where: Where, name: str, work: Callable[[HttpClient, Key], Coroutine[Any, Any, T]], *refusals: type[Exception]
 ) -> T:
     """Does the work on the plane; what it refuses becomes a message."""
     from homeport.client.config import ConfigError

@@ -6,6 +6,12 @@ import difflib
 from collections.abc import Iterable
 
 
+def near_only(wanted: str, names: Iterable[str]) -> str:
+    """To be put behind an error: close matches alone, for names that not everybody may see."""
+    close = difflib.get_close_matches(wanted, sorted(set(names)), n=2, cutoff=0.7)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
 def near(wanted: str, names: Iterable[str]) -> str:
     """To be put behind an error: close matches, otherwise some of the names that there are."""
     known = sorted(set(filter(None, names)))

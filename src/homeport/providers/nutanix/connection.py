@@ -11,9 +11,11 @@ from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.cloud import Sources
 from homeport.client.absence import find_object
 from homeport.client.dial import DialOptions
+from homeport.client.errors import ApiError
 from homeport.client.protocol import Client as ApiClient
-from homeport.client.protocol import Key
+from homeport.client.protocol import Key, Query
 from homeport.infra.error import Misconfigured
+from homeport.infra.preflight.near import near_only
 from homeport.infra.vendor.endpoint import Endpoint
 from homeport.infra.vendor.session import Sessions, fingerprint
 from homeport.infra.vendor.task import Poller
@@ -154,10 +156,17 @@ class Connector:
     async def _read(self, kind: Resource, key: Key, field: str) -> Any:
         found = await self._optional(kind, key)
         if found is None:
-            raise Misconfigured(
-                f"{field}: {kind.kind} {key} does not exist: create it; reconciliation resumes automatically"
-            )
+            text = f"{field}: {kind.kind} {key} does not exist: create it; reconciliation resumes automatically"
+            raise Misconfigured(text + await self._near(kind, key))
         return found
+
+    async def _near(self, kind: Resource, key: Key) -> str:
+        """Objects of the namespace with a similar name; nothing where the controllers may not list them."""
+        try:
+            names = [each.name for each in (await self._api.list(kind, Query(namespace=key.namespace))).items]
+        except ApiError:
+            return ""
+        return near_only(key.name, names)
 
     async def _optional(self, kind: Resource, key: Key) -> Any:
         return await find_object(self._api, kind, key)

@@ -81,7 +81,22 @@ class Lookup:
         def usable(each: Subnet) -> bool:
             return each.kind == "OVERLAY" or not each.cluster_ids or element.id in each.cluster_ids
 
-        return await self._one(self._subnets, wanted, field, "subnet", usable, element)
+        try:
+            return await self._one(self._subnets, wanted, field, "subnet", usable, element)
+        except Missing as error:
+            elsewhere = await self._elements_of(_matching(await self._subnets.get(), wanted))
+            if not elsewhere:
+                raise
+            there = " and ".join(repr(name) for name in elsewhere)
+            text = f"{field}: subnet {wanted} not found on cluster {element.name!r}: it is on cluster {there}"
+            raise Missing(
+                f"{text} of Prism Central {self._prism.address}. Use a subnet of {element.name!r}, or machines there"
+            ) from error
+
+    async def _elements_of(self, subnets: Iterable[Subnet]) -> list[str]:
+        """Names of the clusters that have one of them."""
+        ids = {each for subnet in subnets for each in subnet.cluster_ids}
+        return sorted(each.name for each in await self._elements.get() if each.id in ids)
 
     async def image(self, wanted: Identifier, field: str) -> Image:
         return await self._one(self._images, wanted, field, "image", lambda each: True)

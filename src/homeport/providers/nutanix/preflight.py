@@ -8,6 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TypeVar
 
 from homeport.api.nutanix.v1beta1 import Identifier, MachineSpec, NutanixCluster
+from homeport.capi.family import family_of
 from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, policy_of
 from homeport.infra.preflight.check import CAPACITY, REFERENCES, passed
 from homeport.infra.preflight.fit import check_version, misfit
@@ -50,7 +51,8 @@ class Preflight:
         """What is wrong with the cluster itself."""
         checks = [*await self._check_domains(scope), *await self._check_domain_pools(scope)]
         if scope.provisioned:
-            return [*checks, *check_kept(scope)]  # its own machines hold the address by now
+            # Its own machines hold the address by now.
+            return [*checks, *(await self._check_routed(scope) or check_kept(scope))]
         checks += check_host(scope, self._clusters(), self._find_pool)
         if passed(checks):
             checks += await self._check_endpoint(scope)
@@ -170,6 +172,14 @@ class Preflight:
             if not all(check.ok for check in held)
             else check_reach(address, _ranges(await self._subnets_used(scope)))
         )
+
+    async def _check_routed(self, scope: Scope) -> list[Check]:
+        """Until the control plane has answered: an address outside of the subnets explains why it does not."""
+        host = scope.infra.spec.control_plane_endpoint.host
+        if scope.cluster.status.initialization.control_plane_initialized or not family_of(host):
+            return []
+        found = check_reach(ip_address(host), _ranges(await self._subnets_used(scope)))
+        return [check for check in found if not check.ok]
 
     async def _check_networks(self, scope: Scope) -> list[Check]:
         return check_disjoint(scope, _ranges(await self._subnets_used(scope)))

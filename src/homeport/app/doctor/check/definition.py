@@ -1,0 +1,113 @@
+"""Checks of what users wrote: references, images, networks, endpoints, versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from homeport.app.doctor.check.provider import diagnose, edit, is_untrusted
+from homeport.app.doctor.diagnosis import Diagnosis
+from homeport.app.doctor.fact import Facts
+
+_Network = IPv4Network | IPv6Network
+
+_SECRET = re.compile(r"Secret [a-z0-9.-]+/")
+_IMAGE = frozenset({"ImageIsISO", "ImageDoesNotFit", "ImageVersionMismatch", "ImageNotReady", "ImageImportFailed"})
+_ENDPOINT = frozenset(
+    {
+        "EndpointMissing",
+        "EndpointInPool",
+        "EndpointInUse",
+        "EndpointInClusterNetwork",
+        "EndpointOutsideSubnet",
+        "EndpointChanged",
+        "EndpointNotUsable",
+    }
+)
+_ADDRESS = frozenset(
+    {"WaitingForPool", "SubnetNotManaged", "AddressOutsideSubnet", "AddressFamilyNotSupported", "AddressClaimTaken"}
+)
+_DOMAIN = frozenset({"FailureDomainMissing", "FailureDomainsMisconfigured", "MetroNotSupported"})
+_TEMPLATE = re.compile(r"\b[A-Z]\w*(?:Template|Class|ConfigMap|Secret) \S+ does not exist[^;\n]*")
+_MISSING = frozenset({"WaitingForTemplates", "ObjectDoesNotExist", "TemplatesNotUsable", "WaitingForControlPlane"})
+
+
+def image(facts: Facts) -> Iterator[Diagnosis]:
+    """An ISO, an image of another system, or one with another version of Kubernetes."""
+    for each in facts.problems():
+        if each.reason in _IMAGE:
+            yield diagnose(each, "definition", edit(facts, each))
+
+
+def reference(facts: Facts) -> Iterator[Diagnosis]:
+    """A cluster, subnet, image, project or other thing of the provider that does not exist, or has two namesakes."""
+    for each in facts.problems():
+        known = _SECRET.search(each.message) or is_untrusted(each)
+        if each.reason in ("NotFound", "InvalidConfiguration", "InUse") and not known:
+            yield diagnose(each, "definition", edit(facts, each))
+
+
+def template(facts: Facts) -> Iterator[Diagnosis]:
+    """Templates, classes and other objects that do not exist."""
+    for each in facts.problems():
+        if each.reason in _MISSING and "does not exist" in each.message and not each.borrowed:
+            yield diagnose(each, "definition", edit(facts, each))
+        elif found := _TEMPLATE.search(each.message):
+            yield diagnose(each, "definition", edit(facts, each), cause="ObjectDoesNotExist", message=found.group())
+
+
+def failure_domain(facts: Facts) -> Iterator[Diagnosis]:
+    for each in facts.problems():
+        if each.reason in _DOMAIN:
+            yield diagnose(each, "definition", edit(facts, each))
+
+
+def endpoint(facts: Facts) -> Iterator[Diagnosis]:
+    """The address of the control plane: missing, taken, in a pool, outside of the subnet, in a network of Pods."""
+    for each in facts.problems():
+        if each.reason in _ENDPOINT:
+            yield diagnose(each, "network", edit(facts, each))
+
+
+def address_pool(facts: Facts) -> Iterator[Diagnosis]:
+    for each in facts.problems():
+        if each.reason in _ADDRESS:
+            yield diagnose(each, "network", edit(facts, each))
+
+
+def node_network(facts: Facts) -> Iterator[Diagnosis]:
+    """Networks of Pods or Services that overlap the subnet of the machines."""
+    for each in facts.problems():
+        if each.reason == "NetworksOverlap":
+            yield diagnose(each, "network", edit(facts, each))
+
+
+def cluster_network(facts: Facts) -> Iterator[Diagnosis]:
+    """Networks of Pods and Services that overlap each other; admission refuses them, older objects may have them."""
+    for obj in facts.of_kind("Cluster"):
+        network = (obj.get("spec") or {}).get("clusterNetwork") or {}
+        pods, services = (_blocks(network.get(part)) for part in ("pods", "services"))
+        for one in pods:
+            for two in services:
+                if _overlap(one, two):
+                    text = f"spec.clusterNetwork: pods {one} and services {two} overlap: they must differ"
+                    cure = facts.commands.kubectl("edit", "cluster", obj.name, "-n", obj.namespace)
+                    yield Diagnosis("NetworksOverlap", "network", "Cluster", f"{obj.namespace}/{obj.name}", text, cure)
+
+
+def _overlap(one: _Network, two: _Network) -> bool:
+    return one.version == two.version and one.overlaps(two)
+
+
+def _blocks(part: object) -> list[_Network]:
+    found: list[_Network] = []
+    for text in (part or {}).get("cidrBlocks") or () if isinstance(part, dict) else ():
+        try:
+            found.append(ip_network(text, strict=False))
+        except ValueError:
+            continue
+    return found
+
+
+CHECKS = (image, reference, template, failure_domain, endpoint, address_pool, node_network, cluster_network)

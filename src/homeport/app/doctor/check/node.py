@@ -1,0 +1,99 @@
+"""Checks of workload clusters: whether they answer, Nodes, network plugin, cloud controller manager, Pods."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeport.app.doctor.diagnosis import Diagnosis
+from homeport.app.doctor.fact import Facts
+from homeport.machinery import condition
+
+_NETWORK = re.compile(r"cni|network plugin|NetworkPluginNotReady", re.I)
+_UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+_PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
+
+
+def unreachable(facts: Facts) -> Iterator[Diagnosis]:
+    """A control plane that was initialized and does not answer."""
+    for cluster, workload in facts.workloads.items():
+        if workload.error:
+            text = f"the API server of the cluster does not answer: {workload.error}"
+            cure = facts.commands.run("describe", "cluster", cluster.name, "-n", cluster.namespace)
+            yield Diagnosis("ControlPlaneUnreachable", "endpoint", "Cluster", str(cluster), text, cure)
+
+
+def network_plugin(facts: Facts) -> Iterator[Diagnosis]:
+    """Nodes that wait for a network plugin."""
+    for cluster, workload in facts.workloads.items():
+        names = [_name(node) for node in workload.nodes if _NETWORK.search(_not_ready(node))]
+        if names:
+            text = f"no network plugin (CNI) is installed: {_several(names)} can't run Pods. Install one"
+            cure = facts.commands.on_cluster(cluster.name, cluster.namespace, "apply", "-f", "CNI.yaml")
+            yield Diagnosis("NoNetworkPlugin", "addon", "Cluster", str(cluster), text, cure)
+
+
+def cloud_controller(facts: Facts) -> Iterator[Diagnosis]:
+    """Nodes that a cloud controller manager should initialize."""
+    for cluster, workload in facts.workloads.items():
+        names = [_name(node) for node in workload.nodes if _UNINITIALIZED in _taints(node)]
+        if names:
+            text = f"{_several(names)} waits for a cloud controller manager to remove taint {_UNINITIALIZED}"
+            cure = facts.commands.on_cluster(cluster.name, cluster.namespace, "get", "pods", "-A")
+            yield Diagnosis("NoCloudController", "addon", "Cluster", str(cluster), text, cure)
+
+
+def not_ready(facts: Facts) -> Iterator[Diagnosis]:
+    """Nodes that are not ready for another reason, or under pressure."""
+    for cluster, workload in facts.workloads.items():
+        for node in workload.nodes:
+            why = _not_ready(node)
+            if why and not _NETWORK.search(why):
+                cure = facts.commands.on_cluster(cluster.name, cluster.namespace, "describe", "node", _name(node))
+                yield Diagnosis("NodeNotReady", "node", "Node", f"{cluster.name}/{_name(node)}", why, cure)
+
+
+def pods(facts: Facts) -> Iterator[Diagnosis]:
+    """Pods of kube-system that can't start."""
+    for cluster, workload in facts.workloads.items():
+        for pod in workload.pods:
+            reason, text = _waiting(pod)
+            if reason in _PULL or reason == "CrashLoopBackOff":
+                cause = "ImagePullFailed" if reason in _PULL else "PodCrashes"
+                cure = facts.commands.on_cluster(
+                    cluster.name, cluster.namespace, "describe", "pod", "-n", "kube-system", _name(pod)
+                )
+                yield Diagnosis(cause, "addon", "Pod", f"kube-system/{_name(pod)}", f"{reason}: {text}", cure)
+
+
+def _name(obj: Mapping[str, Any]) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def _not_ready(node: Mapping[str, Any]) -> str:
+    """Why; '' for a Node that is ready."""
+    found = condition.find((node.get("status") or {}).get("conditions") or (), "Ready")
+    if found is None or found.get("status") == "True":
+        return ""
+    return str(found.get("message") or found.get("reason") or "the Node is not ready")
+
+
+def _taints(node: Mapping[str, Any]) -> set[str]:
+    return {str(taint.get("key")) for taint in (node.get("spec") or {}).get("taints") or ()}
+
+
+def _waiting(pod: Mapping[str, Any]) -> tuple[str, str]:
+    for each in (pod.get("status") or {}).get("containerStatuses") or ():
+        found = (each.get("state") or {}).get("waiting")
+        if found:
+            return str(found.get("reason") or ""), str(found.get("message") or "")
+    return "", ""
+
+
+def _several(names: list[str]) -> str:
+    shown = ", ".join(names[:2])
+    return f"Node {shown}" if len(names) <= 2 else f"Node {shown} and {len(names) - 2} more"
+
+
+CHECKS = (unreachable, network_plugin, cloud_controller, not_ready, pods)

@@ -1,0 +1,148 @@
+"""The doctor names the right cause first: of each fault that is planted in a cluster of `homeport up --sim`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apply import apply
+from e2e.doctor_fault import CLUSTER, FAULTS, Fault
+from homeport.app.doctor.diagnosis import Commands, Diagnosis
+from homeport.app.doctor.examine import examine
+from homeport.app.doctor.gather import gather
+from homeport.app.tree.read import NoCluster
+from homeport.client import kubeconfig
+from homeport.client.http import HttpClient
+from homeport.client.protocol import Key
+from homeport.machinery.yaml import load_all
+
+pytestmark = [pytest.mark.timeout(180)]
+
+SECONDS = 60.0
+
+
+class Plane:
+    def __init__(self, data: Path) -> None:
+        self.data = data
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data / "kubeconfig"
+
+    def homeport(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "homeport", *arguments, "--data", str(self.data)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    def inject(self, faults: Sequence[dict[str, Any]]) -> None:
+        """Replaces the faults of the simulated Prism Central."""
+        state = json.loads(self.homeport("status", "-o", "json").stdout)["simulators"][0]
+        name, value = Path(state["adminHeader"]).read_text().strip().split(": ", 1)
+        body = json.dumps({"faults": list(faults)}).encode()
+        request = urllib.request.Request(f"{state['admin']}/faults", body, {name: value}, method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def examine(self, name: str, namespace: str) -> list[Diagnosis]:
+        async def run() -> list[Diagnosis]:
+            client = HttpClient(kubeconfig.load(self.kubeconfig))
+            try:
+                return examine(await gather(client, Key(namespace, name), Commands(str(self.kubeconfig))))
+            except NoCluster:
+                return []
+            finally:
+                await client.close()
+
+        return asyncio.run(run())
+
+    def until_well(self, namespace: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while found := self.examine("harbour", namespace):
+            assert time.monotonic() < deadline, found
+            time.sleep(0.3)
+
+    def until_named(self, namespace: str, fault: Fault, vip: str) -> list[Diagnosis]:
+        """What is found, as soon as the first cause is the right one."""
+        deadline = time.monotonic() + SECONDS
+        while not fits(found := self.examine("harbour", namespace), fault, vip):
+            assert time.monotonic() < deadline, "\n".join(map(str, found)) or "nothing is wrong"
+            time.sleep(0.3)
+        return found
+
+
+def fits(found: list[Diagnosis], fault: Fault, vip: str) -> bool:
+    if not found:
+        return False
+    first = found[0]
+    words = all(word.replace("VIP", vip) in f"{first.place} {first.message}" for word in fault.words)
+    return first.serious and words and (not fault.cause or first.cause == fault.cause)
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
+    made = Plane(tmp_path_factory.mktemp("doctor") / "data")
+    made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "prism", "--detach")
+    try:
+        apply(made.kubeconfig, load_all(CLUSTER.read_text()))
+        yield made
+    finally:
+        made.homeport("down", check=False)
+
+
+def namespace_of(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def test_there_are_forty_faults() -> None:
+    assert len(FAULTS) >= 40
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_first_finding_is_the_cause(plane: Plane, name: str) -> None:
+    fault, vip = FAULTS[name], f"10.0.0.{20 + list(FAULTS).index(name)}"
+    objects = [{**each, "metadata": {**each["metadata"], "namespace": name}} for each in fault.objects(vip)]
+    apply(plane.kubeconfig, [namespace_of(name)])
+    if not fault.late:
+        plane.inject(fault.faults)
+    apply(plane.kubeconfig, objects)
+    if fault.late:
+        plane.until_well(name)
+        plane.inject(fault.faults)
+    try:
+        found = plane.until_named(name, fault, vip)
+    finally:
+        plane.inject(())
+    assert found[0].cure.startswith(("kubectl ", "homeport "))
+
+
+def test_a_cluster_that_works_has_no_findings_and_the_exit_code_tells(plane: Plane) -> None:
+    plane.until_well("default")
+    done = plane.homeport("doctor", "cluster", "harbour")
+    assert done.stdout == "nothing is wrong\n"
+    refused = plane.homeport("doctor", "cluster", "harbor", check=False)
+    assert (refused.returncode, "did you mean 'harbour'?" in refused.stderr) == (1, True)
+
+
+def test_findings_are_data_and_sentences_with_a_command(plane: Plane) -> None:
+    apply(plane.kubeconfig, [namespace_of("sick")])
+    fault = FAULTS["secret-missing"]
+    apply(
+        plane.kubeconfig,
+        [{**o, "metadata": {**o["metadata"], "namespace": "sick"}} for o in fault.objects("10.0.0.99")],
+    )
+    plane.until_named("sick", fault, "")
+    text = plane.homeport("doctor", "cluster", "harbour", "-n", "sick", check=False)
+    assert text.returncode == 1
+    assert text.stdout.startswith("1. NutanixCluster sick/harbour: ")
+    assert f"   next: kubectl --kubeconfig {plane.kubeconfig} " in text.stdout
+    listed = json.loads(plane.homeport("doctor", "-n", "sick", "-o", "json", check=False).stdout)
+    assert listed[0]["cause"] == "InvalidConfiguration"
