@@ -10,6 +10,7 @@ from homeport.app.doctor.check import certificate, definition, guest, node, othe
 from homeport.app.doctor.diagnosis import LAYERS, Diagnosis
 from homeport.app.doctor.fact import Facts
 
+_SENTENCE = 20  # characters: shorter texts may be equal by chance
 # Objects that report what others have reported to them.
 _ABOVE = ("MachineSet", "MachineDeployment", "KubeadmControlPlane", "Cluster", "TenantCluster", "ClusterDeployment")
 
@@ -51,7 +52,7 @@ def _repeats(later: Diagnosis, earlier: Diagnosis) -> bool:
     if later.serious != earlier.serious:
         return False
     one, two = _plain(later.message), _plain(earlier.message)
-    if one in two or two in one:
+    if min(len(one), len(two)) >= _SENTENCE and (one in two or two in one):
         return True
     same = (later.kind, later.object) == (earlier.kind, earlier.object)
     name = earlier.object.rpartition("/")[2]

@@ -11,7 +11,7 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.app.doctor.console import read_simulated
 from homeport.app.doctor.diagnosis import Commands
 from homeport.app.doctor.fact import Facts, Workload
-from homeport.app.instance import STATUS_PATH
+from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.report.description import Description
 from homeport.app.tree.read import Found, Reader
 from homeport.capi.remote import kubeconfig

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from homeport.app.hint import up_command
+from homeport.app.hint import on_data, up_command
 from homeport.app.settings import Settings, SettingsError
 from homeport.cli.plane.background import next_step
 from homeport.cli.plane.dial import read_dial
@@ -40,6 +40,7 @@ def run(settings: Settings, log_level: str, plugins: Sequence[str], without: Seq
         kubeconfig=str(settings.kubeconfig),
         log=settings.log,
         resume=up_command(settings),
+        command=lambda verb: on_data(verb, settings.data),
     )
     try:
         choice = standalone.Choice(tuple(plugins), tuple(without), log_level)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from homeport.app.hint import up_command
+from homeport.app.hint import on_data, up_command
 from homeport.app.plane.instance import STATUS_PATH, Instance, read_instance
 from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
@@ -111,7 +111,7 @@ def _lines(settings: Settings, instance: Instance, found: Description, *, contro
     yield Line("")
     width, height = shutil.get_terminal_size() if sys.stdout.isatty() else (None, None)
     fitting = None if height is None or controllers else max(10, height - len(head) - 2)
-    yield from overview(found, width=width, height=fitting)
+    yield from overview(found, width=width, height=fitting, command=lambda verb: on_data(verb, settings.data))
     if controllers:
         yield Line("")
         for part in found.parts:

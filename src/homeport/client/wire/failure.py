@@ -19,7 +19,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the server closed the connection"
     if isinstance(error, aiohttp.ClientHttpProxyError):  # what it says for itself is a Python call
-        return f"the proxy can't reach it: {error.status} {error.message}"
+        return _proxy_reason(error.status)
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return "connecting took too long"
     if isinstance(error, TimeoutError):
@@ -31,8 +31,23 @@ def reason_of(error: BaseException) -> str:
         return os.strerror(inner.errno).lower()
     if isinstance(inner, ConnectionResetError):  # without a word, by asyncio
         return "the connection was reset"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the response was cut off"
+    if isinstance(error, aiohttp.InvalidURL):
+        return "the address is not a valid URL"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "the response is not valid HTTP"
     # What the error says for itself shows an object's address in memory: another text with every attempt.
     return str(inner) or type(inner).__name__
+
+
+def _proxy_reason(status: int) -> str:
+    if status == 407:
+        return "the proxy requires a user name and password (407)"
+    if status == 403:
+        return "the proxy does not allow connections to it (403)"
+    # Bad Gateway and its kin say no more than this.
+    return "nothing answers there through the proxy"
 
 
 def tls_reason(error: aiohttp.ClientSSLError) -> str:

@@ -88,10 +88,7 @@ class Lookup:
             if not elsewhere:
                 raise
             there = " and ".join(repr(name) for name in elsewhere)
-            text = f"{field}: subnet {wanted} not found on cluster {element.name!r}: it is on cluster {there}"
-            raise Missing(
-                f"{text} of Prism Central {self._prism.address}. Use a subnet of {element.name!r}, or machines there"
-            ) from error
+            raise Missing(f"{error.message}; {wanted} is on cluster {there}") from error
 
     async def _elements_of(self, subnets: Iterable[Subnet]) -> list[str]:
         """Names of the clusters that have one of them."""

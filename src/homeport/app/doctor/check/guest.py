@@ -95,8 +95,9 @@ def silent(facts: Facts) -> Iterator[Diagnosis]:
 def _provisioned(facts: Facts, machine: Unstructured) -> bool:
     """For so long that it should have printed something."""
     found = condition.find(conditions_of(machine), "InfrastructureReady") or {}
-    since = found.get("lastTransitionTime")
-    return found.get("status") == "True" and bool(since) and facts.now - parse_time(since) > _SILENT_SECONDS
+    since = str(found.get("lastTransitionTime") or "")
+    good = found.get("status") == "True" and since != ""
+    return good and facts.now - parse_time(since) > _SILENT_SECONDS
 
 
 def _joined(machine: Unstructured) -> bool:

@@ -1,0 +1,143 @@
+"""Checks of the doctor on facts that are planted: what a simulated site does not show within seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from homeport.api.meta import Unstructured
+from homeport.app.doctor.diagnosis import Commands, Diagnosis
+from homeport.app.doctor.examine import examine
+from homeport.app.doctor.fact import Facts, Workload
+from homeport.app.report.description import Description, PartState
+from homeport.client.protocol import Key
+from homeport.runtime.clock import parse_time
+
+NOW = parse_time("2026-01-01T00:00:00Z")
+HARBOUR = Key("default", "harbour")
+COMMANDS = Commands("/data/kubeconfig", " --data /data")
+PLANE = Description(1, {}, 0, [], [], {})
+
+
+def obj(kind: str, name: str, status: Any = None, spec: Any = None, **metadata: Any) -> Unstructured:
+    body = {"kind": kind, "apiVersion": "x/v1", "spec": spec or {}, "status": status or {}}
+    return Unstructured(
+        {**body, "metadata": {"name": name, "namespace": "default", "uid": f"{kind}/{name}", **metadata}}
+    )
+
+
+def condition(kind: str, reason: str, message: str, status: str = "False") -> dict[str, str]:
+    since = "2025-12-31T23:00:00Z"
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+
+
+def node(name: str, ready: str = "True", message: str = "", **spec: Any) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": ready, "message": message}]
+    return {"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions}}
+
+
+def pod(name: str, reason: str, message: str) -> dict[str, Any]:
+    statuses = [{"state": {"waiting": {"reason": reason, "message": message}}}]
+    return {"metadata": {"name": name}, "status": {"containerStatuses": statuses}}
+
+
+def workload(**more: Any) -> list[Diagnosis]:
+    return examine(Facts(NOW, [], workloads={HARBOUR: Workload(**more)}, commands=COMMANDS))
+
+
+@pytest.mark.parametrize(
+    ("facts", "cause"),
+    [
+        (
+            {"nodes": [node("n", "False", "container runtime network not ready: cni plugin not initialized")]},
+            "NoNetworkPlugin",
+        ),
+        (
+            {"nodes": [node("n", taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized"}])]},
+            "NoCloudController",
+        ),
+        ({"nodes": [node("n", "Unknown", "Kubelet stopped posting node status.")]}, "NodeNotReady"),
+        ({"pods": [pod("p", "ImagePullBackOff", "registry.k8s.io: no such host")]}, "ImagePullFailed"),
+        ({"pods": [pod("p", "CrashLoopBackOff", "back-off 5m0s")]}, "PodCrashes"),
+        ({"certificate_seconds": -1.0}, "KubeconfigExpired"),
+        ({"error": "no answer from https://10.0.0.1:6443 within 5 s"}, "ControlPlaneUnreachable"),
+    ],
+)
+def test_a_workload_cluster_tells_what_is_wrong_in_it(facts: dict[str, Any], cause: str) -> None:
+    [found] = workload(**facts)
+    assert (found.cause, found.serious) == (cause, True)
+    assert found.cure.startswith(("kubectl --kubeconfig /data/kubeconfig ", "homeport "))
+
+
+def test_certificates_that_end_soon_are_a_notice_and_expired_ones_an_error() -> None:
+    def machine(ends: str) -> Unstructured:
+        owner = {"kind": "KubeadmControlPlane", "name": "harbour", "controller": True, "uid": "1"}
+        return obj("Machine", "m", {"certificatesExpiryDate": ends}, ownerReferences=[owner])
+
+    [soon] = examine(Facts(NOW, [machine("2026-01-05T00:00:00Z")], commands=COMMANDS))
+    assert (soon.cause, soon.serious) == ("CertificateExpires", False)
+    assert soon.cure == "homeport rollout restart kubeadmcontrolplane/harbour -n default --data /data"
+    [late] = examine(Facts(NOW, [machine("2025-12-05T00:00:00Z")]))
+    assert late.serious
+    assert examine(Facts(NOW, [machine("2026-12-05T00:00:00Z")])) == []
+
+
+def test_the_plane_itself_comes_before_everything_else() -> None:
+    crashed = Description(1, {}, 0, [PartState("controllers", "waiting", 3, "ValueError: x", 1.0)], [], {"cups": "no"})
+    sick = obj("NutanixCluster", "a", {"conditions": [condition("PrismClientInit", "AccessDenied", "no")]})
+    found = examine(Facts(NOW, [sick], plane=crashed))
+    assert [each.cause for each in found] == ["ComponentCrashed", "KindNotWatched", "AccessDenied"]
+    standby = Description(1, {}, 0, [], [], {}, standby="its clusters were moved to there")
+    assert examine(Facts(NOW, [], plane=standby))[0].cause == "StandingBy"
+
+
+def test_a_paused_cluster_is_a_notice_with_the_command_that_resumes_it() -> None:
+    [found] = examine(Facts(NOW, [obj("Cluster", "harbour", spec={"paused": True})], commands=COMMANDS))
+    assert (found.cause, found.serious) == ("Paused", False)
+    assert '{"spec":{"paused":false}}' in found.cure
+
+
+def test_consequences_are_folded_below_their_cause() -> None:
+    text = "spec.prismCentral.credentialRef: Secret default/prism does not exist: create it"
+    infra = obj(
+        "NutanixCluster", "harbour", {"conditions": [condition("PrismClientInit", "InvalidConfiguration", text)]}
+    )
+    above = [condition("InfrastructureReady", "InvalidConfiguration", f"NutanixCluster harbour: {text}")]
+    cluster = obj("Cluster", "harbour", {"conditions": above})
+    [found] = examine(Facts(NOW, [cluster, infra], commands=COMMANDS))
+    assert (found.place, found.consequences) == ("NutanixCluster harbour", ["Cluster harbour"])
+    assert found.cure == "kubectl --kubeconfig /data/kubeconfig edit secret prism -n default"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("curl: (6) Could not resolve host: get.k0s.sh", "GuestHasNoDNS"),
+        ("failed to pull image registry.k8s.io/pause:3.9", "GuestCannotPullImages"),
+        (
+            "this version of kubeadm only supports deploying clusters with the control plane version >= 1.28",
+            "ImageVersionMismatch",
+        ),
+        ("bash: kubeadm: command not found", "ImageLacksPrograms"),
+        ("curl: (28) download failed: timed out", "GuestHasNoInternet"),
+        ("error: could not find a JWS signature in the cluster-info ConfigMap", "JoinTokenInvalid"),
+        ("No bootable device.", "ImageDoesNotBoot"),
+        ("[ERROR Swap]: running with swap on is not supported", "GuestFailed"),
+    ],
+)
+def test_the_console_of_a_machine_that_did_not_join_is_quoted(line: str, cause: str) -> None:
+    facts = Facts(
+        NOW, [obj("Machine", "m")], consoles={Key("default", "m"): ["[    0.1] SeaBIOS", f"[    3.2] {line}"]}
+    )
+    [found] = examine(facts)
+    assert (found.cause, found.layer) == (cause, "guest")
+    assert line in found.message
+    joined = obj("Machine", "m", {"nodeRef": {"name": "m"}})
+    assert examine(Facts(NOW, [joined], consoles=facts.consoles)) == []
+
+
+def test_networks_that_overlap_are_found_in_objects_of_an_older_release() -> None:
+    network = {"pods": {"cidrBlocks": ["10.96.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/12"]}}
+    [found] = examine(Facts(NOW, [obj("Cluster", "harbour", spec={"clusterNetwork": network})], plane=PLANE))
+    assert found.cause == "NetworksOverlap"
