@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
+import msgspec
+
 from homeport.api.meta import Model
 from homeport.api.schema import (
     Atomic,
@@ -114,3 +116,15 @@ class NonEmpty(Model):
     """A part of an object that is left out if it has no field: `{}` is rejected."""
 
     __schema__: ClassVar[tuple[Mark, ...]] = (Size(1),)
+
+
+class ConditionsV1Beta1(Model):
+    """What v1beta1 reported; nobody reads it any more."""
+
+    conditions: list[OldCondition] = []
+
+
+class DeprecatedConditions(Model):
+    """Status of older versions of the API, of kinds that had nothing but conditions there."""
+
+    v1beta1: ConditionsV1Beta1 = msgspec.field(default_factory=ConditionsV1Beta1)

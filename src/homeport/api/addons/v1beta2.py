@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Conditions, LabelSelector, NonEmpty, OldCondition, Time
+from homeport.api.field import Conditions, DeprecatedConditions, LabelSelector, NonEmpty, Time
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
@@ -57,25 +57,11 @@ class ClusterResourceSetSpec(Model):
     strategy: Annotated[str, Enum(("ApplyOnce", "Reconcile"))] = ""
 
 
-class ClusterResourceSetV1Beta1DeprecatedStatus(Model):
-    """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-
-
-class ClusterResourceSetDeprecatedStatus(Model):
-    """Status of older versions of the API."""
-
-    v1beta1: ClusterResourceSetV1Beta1DeprecatedStatus = msgspec.field(
-        default_factory=ClusterResourceSetV1Beta1DeprecatedStatus
-    )
-
-
 class ClusterResourceSetStatus(NonEmpty):
     """How far the set is."""
 
     conditions: Conditions = []
-    deprecated: ClusterResourceSetDeprecatedStatus = msgspec.field(default_factory=ClusterResourceSetDeprecatedStatus)
+    deprecated: DeprecatedConditions = msgspec.field(default_factory=DeprecatedConditions)
     observed_generation: Annotated[int, Range(1), Format("int64")] = 0
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Conditions, Kind, Name, NonEmpty, OldCondition
+from homeport.api.field import Conditions, DeprecatedConditions, Kind, Name, NonEmpty
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Range, Required, Size
 
@@ -32,26 +32,12 @@ class IPAddressReference(Model):
     name: Required[Name] = ""
 
 
-class IPAddressClaimV1Beta1DeprecatedStatus(Model):
-    """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-
-
-class IPAddressClaimDeprecatedStatus(Model):
-    """Status of older versions of the API."""
-
-    v1beta1: IPAddressClaimV1Beta1DeprecatedStatus = msgspec.field(
-        default_factory=IPAddressClaimV1Beta1DeprecatedStatus
-    )
-
-
 class IPAddressClaimStatus(NonEmpty):
     """The address that was given."""
 
     address_ref: IPAddressReference | None = None
     conditions: Conditions = []
-    deprecated: IPAddressClaimDeprecatedStatus = msgspec.field(default_factory=IPAddressClaimDeprecatedStatus)
+    deprecated: DeprecatedConditions = msgspec.field(default_factory=DeprecatedConditions)
 
 
 @resource("ipam.cluster.x-k8s.io", "v1beta2", "IPAddressClaim", "ipaddressclaims")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from homeport.api.field import Conditions, LabelSelector, NonEmpty, OldCondition
+from homeport.api.field import Conditions, DeprecatedConditions, LabelSelector, NonEmpty
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Enum, Format, ListType, Range, Required, Size
 
@@ -36,20 +36,6 @@ class ExtensionConfigSpec(Model):
     settings: dict[str, str] = {}
 
 
-class ExtensionConfigV1Beta1DeprecatedStatus(Model):
-    """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-
-
-class ExtensionConfigDeprecatedStatus(Model):
-    """Status of older versions of the API."""
-
-    v1beta1: ExtensionConfigV1Beta1DeprecatedStatus = msgspec.field(
-        default_factory=ExtensionConfigV1Beta1DeprecatedStatus
-    )
-
-
 class GroupVersionHook(Model):
     """A hook, and the version of its messages."""
 
@@ -70,7 +56,7 @@ class ExtensionConfigStatus(NonEmpty):
     """Which handlers the extension said it has."""
 
     conditions: Conditions = []
-    deprecated: ExtensionConfigDeprecatedStatus = msgspec.field(default_factory=ExtensionConfigDeprecatedStatus)
+    deprecated: DeprecatedConditions = msgspec.field(default_factory=DeprecatedConditions)
     handlers: Annotated[list[ExtensionHandler], Size(None, 512), ListType("map", ("name",))] = []
 
 

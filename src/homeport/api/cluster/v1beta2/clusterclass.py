@@ -20,7 +20,7 @@ from homeport.api.cluster.v1beta2.template import (
     MachinePoolClass,
 )
 from homeport.api.cluster.v1beta2.variable import ClusterClassStatusVariable, ClusterClassVariable
-from homeport.api.field import Conditions, NonEmpty, OldCondition
+from homeport.api.field import Conditions, DeprecatedConditions, NonEmpty
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Format, ListType, Range, Required, Size
 
@@ -85,23 +85,11 @@ class ClusterClassSpec(Model):
     workers: WorkersClass = msgspec.field(default_factory=WorkersClass)
 
 
-class ClusterClassV1Beta1DeprecatedStatus(Model):
-    """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-
-
-class ClusterClassDeprecatedStatus(Model):
-    """Status of older versions of the API."""
-
-    v1beta1: ClusterClassV1Beta1DeprecatedStatus = msgspec.field(default_factory=ClusterClassV1Beta1DeprecatedStatus)
-
-
 class ClusterClassStatus(NonEmpty):
     """What is known about a class: its variables and conditions."""
 
     conditions: Conditions = []
-    deprecated: ClusterClassDeprecatedStatus = msgspec.field(default_factory=ClusterClassDeprecatedStatus)
+    deprecated: DeprecatedConditions = msgspec.field(default_factory=DeprecatedConditions)
     observed_generation: Annotated[int, Range(1), Format("int64")] = 0
     variables: Annotated[list[ClusterClassStatusVariable], Size(None, 1000), ListType("atomic")] = []
 

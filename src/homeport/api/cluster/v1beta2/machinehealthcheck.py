@@ -10,9 +10,9 @@ from homeport.api.cluster.v1beta2.shape import HealthChecks, RemediationTrigger,
 from homeport.api.field import (
     Conditions,
     Count,
+    DeprecatedConditions,
     LabelSelector,
     NonEmpty,
-    OldCondition,
 )
 from homeport.api.meta import Model, Object, resource
 from homeport.api.schema import Format, ListType, Range, Required, Size
@@ -48,26 +48,12 @@ class MachineHealthCheckSpec(Model):
     selector: Required[LabelSelector] = {}
 
 
-class MachineHealthCheckV1Beta1DeprecatedStatus(Model):
-    """What v1beta1 reported; nobody reads it any more."""
-
-    conditions: list[OldCondition] = []
-
-
-class MachineHealthCheckDeprecatedStatus(Model):
-    """Status of older versions of the API."""
-
-    v1beta1: MachineHealthCheckV1Beta1DeprecatedStatus = msgspec.field(
-        default_factory=MachineHealthCheckV1Beta1DeprecatedStatus
-    )
-
-
 class MachineHealthCheckStatus(NonEmpty):
     """How many Machines are watched and healthy."""
 
     conditions: Conditions = []
     current_healthy: Count | None = None
-    deprecated: MachineHealthCheckDeprecatedStatus = msgspec.field(default_factory=MachineHealthCheckDeprecatedStatus)
+    deprecated: DeprecatedConditions = msgspec.field(default_factory=DeprecatedConditions)
     expected_machines: Count | None = None
     observed_generation: Annotated[int, Range(1), Format("int64")] = 0
     remediations_allowed: Count | None = None
