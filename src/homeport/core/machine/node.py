@@ -86,13 +86,12 @@ def node_patch(
 
     changed_labels = _changes(had_labels, labels, _split(had.get(name.LABELS_FROM_MACHINE)))
     changed_annotations = _changes(had, annotations, {*_split(had.get(name.ANNOTATIONS_FROM_MACHINE)), *_ALWAYS})
-    for key, value in (
-        (name.LABELS_FROM_MACHINE, ",".join(sorted(labels))),
-        (name.ANNOTATIONS_FROM_MACHINE, ",".join(kept)),
-        (name.TAINTS_FROM_MACHINE, tracked),
-    ):
-        if had.get(key) != value:
-            changed_annotations[key] = value
+    records = {
+        name.LABELS_FROM_MACHINE: ",".join(sorted(labels)),
+        name.ANNOTATIONS_FROM_MACHINE: ",".join(kept),
+        name.TAINTS_FROM_MACHINE: tracked,
+    }
+    changed_annotations |= {key: value for key, value in records.items() if had.get(key) != value}
 
     patch: dict[str, Any] = {}
     changed = {"labels": changed_labels, "annotations": changed_annotations}

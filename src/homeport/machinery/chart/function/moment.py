@@ -115,52 +115,60 @@ def _time(value: object) -> Time:
     return value
 
 
-def moment_functions(now: datetime) -> dict[str, Function]:
-    present = Time(now.astimezone(UTC))
+class _Moments:
+    """Functions for which it matters what time it is."""
 
-    def taken(value: object) -> Time:
+    def __init__(self, present: Time) -> None:
+        self.present = present
+
+    def in_zone(self, form: str, value: object, zone: str) -> str:
+        at = self._taken(value)
+        return Time(at.at.astimezone(_zone(zone)), at.nanosecond).formatted(form)
+
+    def ago(self, value: object) -> str:
+        span = self.present.nanoseconds - self._taken(value).nanoseconds
+        return span_text((abs(span) + SECOND // 2) // SECOND * SECOND * (-1 if span < 0 else 1))
+
+    def rounded(self, value: object) -> str:
+        if isinstance(value, Time):
+            return duration_round(Int64(self.present.nanoseconds - value.nanoseconds))
+        return duration_round(value)
+
+    def _taken(self, value: object) -> Time:
         """Seconds since 1970 may be given as whole numbers; whatever else is not a time means now."""
         if isinstance(value, Time):
             return value
-        whole = isinstance(value, Int64 | Int32) or type(value) is int
-        return Time(datetime.fromtimestamp(0, UTC), 0).later(int(value) * SECOND) if whole else present  # type: ignore[call-overload]
+        if not isinstance(value, Int64 | Int32) and type(value) is not int:
+            return self.present
+        return Time(datetime.fromtimestamp(0, UTC), 0).later(int(value) * SECOND)
 
-    def in_zone(form: str, value: object, zone: str) -> str:
-        at = taken(value)
-        return Time(at.at.astimezone(_zone(zone)), at.nanosecond).formatted(form)
 
-    def modified(text: str, value: object, *, must: bool = False) -> Time:
-        span = read_span(text)
-        if span is None and must:
-            raise CallError(f"{text!r} is not a duration: expected for example -1h30m")
-        return _time(value).later(span or 0)
+def modified(text: str, value: object, *, must: bool = False) -> Time:
+    span = read_span(text)
+    if span is None and must:
+        raise CallError(f"{text!r} is not a duration: expected for example -1h30m")
+    return _time(value).later(span or 0)
 
-    def ago(value: object) -> str:
-        span = present.nanoseconds - taken(value).nanoseconds
-        return span_text((abs(span) + SECOND // 2) // SECOND * SECOND * (-1 if span < 0 else 1))
 
-    def rounded(value: object) -> str:
-        if isinstance(value, Time):
-            return duration_round(Int64(present.nanoseconds - value.nanoseconds))
-        return duration_round(value)
-
+def moment_functions(now: datetime) -> dict[str, Function]:
+    moments = _Moments(Time(now.astimezone(UTC)))
     return functions(
         {
-            "now": ("", lambda: present),
-            "date": ("string any", lambda form, value: in_zone(form, value, "UTC")),
-            "dateInZone": ("string any string", in_zone),
-            "date_in_zone": ("string any string", in_zone),
-            "htmlDate": ("any", lambda value: in_zone("2006-01-02", value, "UTC")),
-            "htmlDateInZone": ("any string", lambda value, zone: in_zone("2006-01-02", value, zone)),
+            "now": ("", lambda: moments.present),
+            "date": ("string any", lambda form, value: moments.in_zone(form, value, "UTC")),
+            "dateInZone": ("string any string", moments.in_zone),
+            "date_in_zone": ("string any string", moments.in_zone),
+            "htmlDate": ("any", lambda value: moments.in_zone("2006-01-02", value, "UTC")),
+            "htmlDateInZone": ("any string", lambda value, zone: moments.in_zone("2006-01-02", value, zone)),
             "dateModify": ("string any", modified),
             "date_modify": ("string any", modified),
             "mustDateModify": ("string any", lambda text, value: modified(text, value, must=True)),
             "must_date_modify": ("string any", lambda text, value: modified(text, value, must=True)),
             "toDate": ("string string", to_date),
             "mustToDate": ("string string", lambda form, text: to_date(form, text, must=True)),
-            "ago": ("any", ago),
+            "ago": ("any", moments.ago),
             "unixEpoch": ("any", lambda value: str(_time(value).nanoseconds // SECOND)),
-            "durationRound": ("any", rounded),
+            "durationRound": ("any", moments.rounded),
         }
     )
 

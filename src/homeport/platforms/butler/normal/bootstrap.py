@@ -120,16 +120,20 @@ def normal_cluster_bootstrap(bootstrap: ClusterBootstrap) -> Normal[BootstrapMod
             vip=networks.vip,
             vip_interface=networks.interface,
             load_balancer=networks.pool,
-            talos=BootstrapTalos(
-                version=talos.version or TALOS_VERSION,
-                schematic=talos.schematic or PLAIN_SCHEMATIC,
-                install_disk=talos.install_disk,
-                config_patches=talos.config_patches,
-            ),
+            talos=_filled(talos),
             addons=spec.addons or BootstrapAddons(),
             exposure=spec.control_plane_exposure or Exposure(),
             paused=spec.paused,
         )
+    )
+
+
+def _filled(talos: BootstrapTalos) -> BootstrapTalos:
+    return BootstrapTalos(
+        version=talos.version or TALOS_VERSION,
+        schematic=talos.schematic or PLAIN_SCHEMATIC,
+        install_disk=talos.install_disk,
+        config_patches=talos.config_patches,
     )
 
 

@@ -46,16 +46,8 @@ def values_schema(chart: Chart) -> Json:
         port=number("Port.", 6443, high=65535),
     )
     roles = {"worker": _machine("Workers.", vendor, 2, "4Gi", "40Gi")}
-    network: dict[str, Json] = {}
     if standalone:
         roles["controlPlane"] = _machine("Control plane machines.", vendor, 4, "8Gi", "80Gi")
-    if plugins := distribution.networks(chart.hosted):
-        network["network"] = group(
-            "Pod network.",
-            provider=text("Network plugin.", enum=list(plugins), default=plugins[0]),
-            podCIDR=text("Network of the Pods. clusterNetwork.pods wins."),
-            serviceCIDR=text("Network of the Services. clusterNetwork.services wins."),
-        )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **group(
@@ -64,7 +56,7 @@ def values_schema(chart: Chart) -> Json:
             machineDefaults=_machine("All machines.", vendor, 2, "4Gi", "40Gi"),
             **roles,
             **{distribution.name: distribution.section(chart.hosted)},
-            **network,
+            **_network(chart),
             clusterNetwork=group("Networks.", pods=_cidrs(POD_CIDR), services=_cidrs(SERVICE_CIDR)),
             workersNumber=number("Number of workers, at most 5000.", 1, low=0, high=5000),
             controlPlaneNumber=number("Number of control planes. Use an odd one.", 3 if standalone else 1),
@@ -87,6 +79,19 @@ def values_schema(chart: Chart) -> Json:
             **(_installation() if vendor.older_values else {}),
         ),
     }
+
+
+def _network(chart: Chart) -> dict[str, Json]:
+    plugins = chart.distribution.networks(chart.hosted)
+    if not plugins:
+        return {}
+    chosen = group(
+        "Pod network.",
+        provider=text("Network plugin.", enum=list(plugins), default=plugins[0]),
+        podCIDR=text("Network of the Pods. clusterNetwork.pods wins."),
+        serviceCIDR=text("Network of the Services. clusterNetwork.services wins."),
+    )
+    return {"network": chosen}
 
 
 def default_values(schema: Mapping[str, Any]) -> Json:
