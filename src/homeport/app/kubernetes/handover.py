@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from homeport.app.kubernetes.install import InstallError, install
+from homeport.app.kubernetes.install import InstallError, install, publish
 from homeport.app.kubernetes.plan import Plan
 from homeport.app.kubernetes.rollout import await_available
 from homeport.app.plane.instance import STATUS_PATH
@@ -37,6 +37,7 @@ async def hand_over(
     say("installing the controllers in the cluster")
     await install(target, plan, say)
     await await_available(target, plan.placements, say, seconds, clock)
+    await publish(target, plan.platform)  # the replicas do so, too; who waits finds it there
 
 
 async def await_off(source: Client, clock: Clock) -> None:

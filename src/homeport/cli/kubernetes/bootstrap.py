@@ -147,12 +147,14 @@ def _show(file: BootstrapFile) -> None:
 def _call(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, plan: Plan | None, seconds: float) -> None:
     from homeport.app.kubernetes.bootstrap import BootstrapError
     from homeport.app.kubernetes.install import InstallError
+    from homeport.cli.kubernetes.install import log_warnings_alone
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.wire.quick import import_aiohttp
     from homeport.move import MoveRefused
 
     import_aiohttp()
+    log_warnings_alone()
     _start(where)
     try:
         asyncio.run(_work(where, file, folder, pivot=pivot, plan=plan, seconds=seconds))

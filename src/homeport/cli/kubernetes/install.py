@@ -114,19 +114,23 @@ def command(
     _next(kubeconfig, context, plan, controllers=not no_controllers)
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
+def log_warnings_alone() -> None:
+    """What is done is told in sentences; the log of the same steps is for controllers."""
     import logging
 
     import structlog
 
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
     from homeport.app.kubernetes.install import InstallError
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
-    # What is done is told in sentences; the log of the same steps is for controllers.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    log_warnings_alone()
     try:
         asyncio.run(work)
     except (ApiError, ConfigError, InstallError) as error:
