@@ -185,3 +185,20 @@ def test_controllers_and_the_cloud_controller_manager_run_the_same_image() -> No
     assert {each["name"]: each["value"] for each in container["env"]}["HOMEPORT_CCM_IMAGE"] == container["image"]
     values = yaml.safe_load((ROOT / "config" / "chart" / "values.yaml").read_text())
     assert values["image"] == PodOptions().image == IMAGE
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_every_pinned_package_has_a_wheel_for_amd64_and_arm64(machine: str, tmp_path: Path) -> None:
+    """The image is built without a compiler."""
+    version = re.findall(r"python:(\d+\.\d+)", (ROOT / "Containerfile").read_text())[0]
+    platforms = [f"--platform=manylinux_2_{release}_{machine}" for release in (34, 28, 17)]
+    chosen = ["--only-binary=:all:", f"--python-version={version}", "--require-hashes", "--no-deps", *platforms]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", *chosen]
+    pinned = ROOT / "requirements" / "run.txt"
+    done = subprocess.run(
+        [*command, f"--dest={tmp_path}", "-r", str(pinned)], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    wheels = [path.name for path in tmp_path.iterdir()]
+    assert len(wheels) == len(re.findall(r"^[\w.-]+==", pinned.read_text(), re.M))
+    assert any(name.endswith(f"{machine}.whl") for name in wheels)

@@ -96,6 +96,12 @@ def test_the_chart_installs_switches_its_layout_and_goes(version: str, kube: Rea
             "--shards",
         )
         assert {"name": "HOMEPORT_CCM_IMAGE", "value": "registry.example/homeport:2"} in container["env"]
+    uninstall = f"homeport uninstall --kubeconfig {kube.kubeconfig}"
+    assert "kept: the webhooks of Service homeport-system/homeport-webhook" in run(uninstall, kube, tmp_path)
+    converted = "kubectl get crd clusters.cluster.x-k8s.io -o jsonpath={.spec.conversion.strategy}"
+    assert run(converted, kube, tmp_path) == "Webhook"
     run("helm uninstall homeport --namespace homeport-system", kube, tmp_path, helm[version])
     assert run("kubectl get deployments -A -o name", kube, tmp_path) == ""
     assert "clusters.cluster.x-k8s.io" in run("kubectl get crds -o name", kube, tmp_path)
+    assert "CustomResourceDefinitions serve only their newest version now" in run(uninstall, kube, tmp_path)
+    assert run(converted, kube, tmp_path) == "None"

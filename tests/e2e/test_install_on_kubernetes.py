@@ -117,7 +117,7 @@ def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tm
     """And an upgrade to this version, in the other layout, replaces no machine."""
     file = tmp_path / "install.yaml"
     file.write_text(homeport("install", "--dry-run", "-o", "yaml", "--image", "registry.example/homeport:old"))
-    ok(kube, "apply", "--server-side", "-f", str(file))
+    ok(kube, "apply", "-f", str(file))
     with running(kube, *infrastructure(site)) as log:
         ok(kube, "apply", "-f", str(EXAMPLE))
         await_all(kube, "cluster/harbour", "condition=Available")

@@ -24,7 +24,7 @@ from homeport.runtime.webhook.authority import Authority, Lifetime, make_authori
 
 pytestmark = [pytest.mark.timeout(600)]
 
-OVERLAP_SECONDS = 8.0
+OVERLAP_SECONDS = 30.0
 SERVICE, NAMESPACE = "homeport-webhook", "homeport-system"
 HOST = f"{SERVICE}.{NAMESPACE}.svc"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}"

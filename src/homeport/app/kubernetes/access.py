@@ -78,8 +78,9 @@ def _spelled_out(platform: Platform, rule: Rule) -> Iterable[Rule]:
 
 def _start_rules(platform: Platform) -> Iterable[Rule]:
     """For what exists from the start: it is created if it is missing, and the inventory is kept up to date."""
-    listed = Provider.__resource__
-    yield Rule(listed.group, (listed.plural,), ("get", "create", "patch"))
+    if platform.inventory():
+        listed = Provider.__resource__
+        yield Rule(listed.group, (listed.plural,), ("get", "create", "patch"))
     for resource, _ in platform.objects():
         yield Rule(resource.group, (resource.plural,), ("create",))
 
