@@ -27,6 +27,7 @@ _SECTIONS = {
     "Clusters": (
         "cluster",
         {
+            "create": "Create a cluster: choose, get a manifest, see the plan, apply it.",
             "plan": "Show what a manifest will create, replace or delete, without writing anything.",
             "preflight": "Check a manifest or a cluster at its provider, before anything is created.",
             "describe": "Show how a cluster is, why it is not ready, and all its objects.",

@@ -9,7 +9,7 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.app.tree.branch import Branch, Tree
 from homeport.app.tree.read import Found, source_of
-from homeport.capi.name import CONTROL_PLANE_LABEL, TEMPLATE_SUFFIX, Condition
+from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP, TEMPLATE_SUFFIX, Condition
 from homeport.capi.object.cause import Part, cause, complaint
 from homeport.capi.object.summary import conditions_of
 from homeport.machinery.condition import find
@@ -46,7 +46,9 @@ class _Forest:
         self._everything = everything
         self._below: dict[str, list[Unstructured]] = defaultdict(list)
         here = {each.uid: each for each in objects}
-        by_name = {(str(each.get("kind")), each.namespace, each.name): each.uid for each in objects}
+        # Of kinds with the same name, that of Cluster API counts.
+        ordered = sorted(objects, key=lambda each: str(each.get("apiVersion")).startswith(f"{GROUP}/"))
+        by_name = {(str(each.get("kind")), each.namespace, each.name): each.uid for each in ordered}
         for each in objects:
             parent = _owner(each, here) or _named_owner(each, by_name)
             if parent and parent != each.uid:
@@ -124,6 +126,8 @@ def _named_owner(obj: Unstructured, by_name: dict[tuple[str, str, str], str]) ->
     if kind == "Cluster" and (source := source_of(obj)) is not None:
         return by_name.get((source[0], *source[1]), "")
     spec = obj.get("spec") or {}
+    if kind == "ClusterAddon":
+        return by_name.get(("Cluster", obj.namespace, str(spec.get("clusterName") or "")), "")
     if kind == "TenantAddon":
         return by_name.get(("TenantCluster", obj.namespace, (spec.get("clusterRef") or {}).get("name", "")), "")
     return ""

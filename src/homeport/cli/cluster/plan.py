@@ -145,4 +145,5 @@ def _summary(plan: Plan) -> str:
     if not changed:
         return "No Machine is created, replaced or deleted."
     after = f" In the simulation this takes {plan.minutes} minutes." if plan.minutes else ""
-    return f"{len(plan.machines)} Machines: {_counted(plan.machines)}.{after}"
+    noun = "Machine" if len(plan.machines) == 1 else "Machines"
+    return f"{len(plan.machines)} {noun}: {_counted(plan.machines)}.{after}"

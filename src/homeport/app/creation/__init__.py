@@ -1,0 +1,1 @@
+"""Manifests of new clusters, made from choices."""
