@@ -147,7 +147,8 @@ def _asked(choice: Choice, names: Sequence[str], found: Sequence[Entity], asking
         kind = {"place": "cluster"}.get(name, name)
         listed = [each for each in found if each.kind == kind and each.usable and _fits(each, choice)]
         value = _pick(name, listed) if listed else click.prompt(name.replace("_", " ").capitalize(), err=True)
-        choice = dataclasses.replace(choice, **{name: value})
+        answer: dict[str, Any] = {name: value}
+        choice = dataclasses.replace(choice, **answer)
     return choice
 
 
