@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
+import socket
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -13,6 +15,7 @@ import aiohttp
 import pytest
 import yaml
 
+from homeport.api.meta import Resource
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Key, MergePatch, Query
 from homeport.runtime.testing import virtual
@@ -31,6 +34,7 @@ from homeport.sim.machine.workload.pod.container import Program, Run
 from unit.sim.machine.sim_kit import Sim, join_data, simulation
 
 IMAGE = "example.com/worker:1"
+NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 
 class Works:
@@ -248,3 +252,58 @@ async def test_what_runs_has_a_log_whether_or_not_a_program_is_behind_it() -> No
         said = await log_of(sim.cluster, "app=worker")
         assert said.splitlines() == ["started on node cp-0", "ended: out of order; it is started again in 10 s"]
         assert await log_of(sim.cluster, "k8s-app=kube-proxy") == ""
+
+
+def readiness(pod: Mapping[str, Any]) -> tuple[str, bool]:
+    (ready,) = [each["status"] for each in pod["status"]["conditions"] if each["type"] == "Ready"]
+    return ready, pod["status"]["containerStatuses"][0]["ready"]
+
+
+@virtual
+async def test_a_pod_with_a_readiness_probe_is_ready_while_its_program_says_so() -> None:
+    works = Works()
+    async with simulation(programs=works.find) as sim:
+        probe = {"readinessProbe": {"httpGet": {"path": "/readyz", "port": 8081}}}
+        program = await started(sim, works, container=probe)
+        client, key = sim.cluster.client(), Key("kube-system", program.pod["metadata"]["name"])
+        for value, wanted in ((None, ("False", False)), (True, ("True", True)), (False, ("False", False))):
+            if value is not None:
+                program.ready(value)
+            await asyncio.sleep(1)
+            assert readiness(await client.get(POD, key)) == wanted
+
+
+@virtual
+async def test_a_port_of_a_program_is_closed_when_it_ends() -> None:
+    class Port:
+        async def accept(self, sock: socket.socket, source: str) -> None:
+            sock.close()
+
+    works = Works()
+    async with simulation(programs=works.find) as sim:
+        program = await started(sim, works)
+        address, pods = program.pod["status"]["podIP"], sim.cluster.pods
+        port = Port()
+        program.listen(9443, port)
+        assert await pods.locate("cp-0", address, 9443) is port
+        client = sim.cluster.client()
+        await client.delete(DEPLOYMENT, Key("kube-system", "worker"))
+        for pod in (await client.list(POD, Query(namespace="kube-system", labels="app=worker"))).items:
+            await client.delete(POD, Key("kube-system", pod.name))
+        await asyncio.sleep(5)
+        with contextlib.suppress(OSError):
+            assert await pods.locate("cp-0", address, 9443) is not port
+
+
+@virtual
+async def test_a_namespace_is_deleted_with_everything_in_it() -> None:
+    async with simulation() as sim:
+        cluster = await sim.cluster_up()
+        client = cluster.client()
+        await client.create({"metadata": {"name": "shop"}}, kind=NAMESPACE)
+        await client.create({"metadata": {"name": "a", "namespace": "shop"}, "data": {"b": "c"}}, kind=CONFIG_MAP)
+        await client.delete(NAMESPACE, Key("", "shop"))
+        await asyncio.sleep(30)
+        with pytest.raises(NotFound):
+            await client.get(NAMESPACE, Key("", "shop"))
+        assert not (await client.list(CONFIG_MAP, Query(namespace="shop"))).items
