@@ -22,6 +22,7 @@ _SECTIONS = {
             "env": "Print shell commands that set up kubectl, curl and helm.",
             "backup": "Write the database and keys to one file, also while the plane runs.",
             "restore": "Replace the database and keys with those of a backup.",
+            "support-bundle": "Write everything that helps to find a defect to one file, without secrets.",
         },
     ),
     "Clusters": (
@@ -36,6 +37,10 @@ _SECTIONS = {
             "image": "List images of a hypervisor, and bring more there.",
             "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
             "doctor": "Find out what is wrong with clusters, and how to cure it.",
+            "logs": "Print what the controllers have logged about one object.",
+            "console": "Print the console log of a machine.",
+            "ssh": "Log in to a machine.",
+            "top": "Show CPU, memory and disk of clusters and machines.",
             "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
             "import": "Bring clusters that kubeadm created under management.",
             "move": "Move clusters to another plane or into a directory.",
@@ -63,6 +68,7 @@ _SECTIONS = {
         "",
         {
             "sim": "Simulate infrastructure, also for your own clients.",
+            "completion": "Print a script that completes commands in your shell.",
             "version": "Print the version.",
         },
     ),

@@ -1,0 +1,1 @@
+"""The support bundle: everything that helps to find a defect, without secrets."""
