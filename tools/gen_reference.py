@@ -27,7 +27,7 @@ _HEAD = """\
 | exit code | meaning |
 |---|---|
 | 0 | the command succeeded |
-| 1 | it failed, for example on a full disk: the message on standard error names the cause and the cure. `homeport doctor`: something is wrong |
+| 1 | it failed: the message on standard error has the cause and the cure. `homeport doctor`: something is wrong |
 | 2 | an option or argument is wrong, and nothing was done |
 | 3 | `homeport status` only: no plane runs on this data directory |
 | others | `homeport ssh` only: the exit code of ssh |
