@@ -219,6 +219,19 @@ FAULTS: dict[str, Fault] = {
     "does-not-start": Fault(
         "GuestSilent", ("console",), faults=({"match": {"kind": "vm"}, "effect": {"kind": "no-boot"}},)
     ),
+    # -- the provider of a cluster that works
+    "outage": Fault(
+        "Unreachable",
+        ("prism-central.example.com",),
+        faults=({"match": {"route": "/api/*"}, "effect": {"kind": "status", "status": 503}},),
+        late=True,
+    ),
+    "password-expired": Fault(
+        "AccessDenied",
+        ("harbour-prism",),
+        faults=({"match": {"route": "/api/*"}, "effect": {"kind": "status", "status": 401}},),
+        late=True,
+    ),
     # -- the workload cluster
     "no-network-plugin": Fault(
         "NoNetworkPlugin",

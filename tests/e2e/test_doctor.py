@@ -56,7 +56,9 @@ class Plane:
         async def run() -> list[Diagnosis]:
             client = HttpClient(kubeconfig.load(self.kubeconfig))
             try:
-                return examine(await gather(client, Key(namespace, name), Commands(str(self.kubeconfig))))
+                return examine(
+                    await gather(client, Key(namespace, name), Commands(str(self.kubeconfig)), ask_providers=True)
+                )
             except NoCluster:
                 return []
             finally:

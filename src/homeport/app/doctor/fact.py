@@ -8,6 +8,7 @@ from typing import Any
 
 from homeport.api.meta import Unstructured
 from homeport.app.doctor.diagnosis import Commands
+from homeport.app.doctor.probe import Probe
 from homeport.app.report.description import Description
 from homeport.capi.contract import failure
 from homeport.capi.name import NEGATIVE
@@ -76,6 +77,7 @@ class Facts:
     workloads: Mapping[Key, Workload] = field(default_factory=dict)  # by Cluster
     consoles: Mapping[Key, Sequence[str]] = field(default_factory=dict)  # by Machine: the newest lines
     commands: Commands = field(default_factory=Commands)
+    probes: Sequence[Probe] = ()
 
     def of_kind(self, *kinds: str) -> list[Unstructured]:
         return [each for each in self.objects if each.get("kind") in kinds]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import orjson
@@ -11,11 +12,13 @@ from homeport.api.meta import Resource, Unstructured
 from homeport.app.doctor.console import read_simulated
 from homeport.app.doctor.diagnosis import Commands
 from homeport.app.doctor.fact import Facts, Workload
+from homeport.app.doctor.probe import probe
 from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.report.description import Description
 from homeport.app.tree.read import Found, Reader
 from homeport.capi.remote import kubeconfig
 from homeport.client.config import ConfigError
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Client, Key, Query
@@ -28,23 +31,39 @@ _PATIENCE_SECONDS = 5.0
 _AT_ONCE = 8
 
 
-async def gather(client: HttpClient, key: Key, commands: Commands, *, everywhere: bool = False) -> Facts:
-    """About one cluster; about all of a namespace if `key` has no name; about all if `everywhere`. Raises NoCluster."""
+async def gather(
+    client: HttpClient, key: Key, commands: Commands, *, everywhere: bool = False, ask_providers: bool = False
+) -> Facts:
+    """About one cluster; about all of a namespace if `key` has no name; about all if `everywhere`. Raises NoCluster.
+
+    `ask_providers`: also connects to the providers of the clusters, if the plane is one that may be on this machine.
+    """
     reader = Reader(client)
     found = await (reader.read(key) if key.name else reader.read_all("" if everywhere else key.namespace))
     objects = [*found.objects, *await _providers(client, found)]
     plane = await _ask_plane(client)
     consoles = await read_simulated(client)
     machines = [each for each in objects if each.get("kind") == "Machine"]
+    belonging = _belonging(objects, found, whole=not key.name)
     return Facts(
         SystemClock().now(),
-        _belonging(objects, found, whole=not key.name),
+        belonging,
         found.roots,
         plane,
         await _workloads(client, objects, found, plane),
         {Key(each.namespace, each.name): consoles.get(_vm(each), []) for each in machines} if consoles else {},
         commands,
+        await probe(client, belonging, _dial(plane)) if ask_providers and plane is not None else [],
     )
+
+
+def _dial(plane: Description) -> DialOptions:
+    """As the plane dials: in simulation through its network."""
+    if not plane.simulators:
+        return DIRECT
+    authorities = [Path(each.authority) for each in plane.simulators]
+    trusted = b"".join(file.read_bytes() for file in authorities if file.exists())
+    return DialOptions(plane.simulators[0].proxy, trusted)
 
 
 def _vm(machine: Unstructured) -> str:

@@ -40,7 +40,7 @@ def command(where: Where, what: tuple[str, ...], all_namespaces: bool, output: s
     async def work(client: HttpClient, key: Key) -> list[Diagnosis]:
         # Without a name, only a namespace that is given limits the search.
         everywhere = all_namespaces or (not name and not where.namespace)
-        return examine(await gather(client, key, _commands(where), everywhere=everywhere))
+        return examine(await gather(client, key, _commands(where), everywhere=everywhere, ask_providers=True))
 
     found = ask(where, name, work, NoCluster)
     if output is not None:

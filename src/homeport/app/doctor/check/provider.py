@@ -25,6 +25,16 @@ def credential(facts: Facts) -> Iterator[Diagnosis]:
             yield diagnose(each, "credential", _edit_secret(facts, secret) or edit(facts, each))
 
 
+def probed(facts: Facts) -> Iterator[Diagnosis]:
+    """Providers that did not let us in just now, also where the objects have not noticed it yet."""
+    for each in facts.probes:
+        problem = Problem(each.object, "Probe", each.reason, each.message)
+        secret = _SECRET.search(each.message)
+        layer = "credential" if each.reason in _DENIED or secret is not None else "connection"
+        cause = "CertificateNotTrusted" if is_untrusted(problem) else each.reason
+        yield diagnose(problem, layer, _edit_secret(facts, secret) or edit(facts, problem), cause=cause)
+
+
 def certificate(facts: Facts) -> Iterator[Diagnosis]:
     """A certificate of the provider that is not trusted."""
     for each in facts.problems():
@@ -83,4 +93,4 @@ def _edit_secret(facts: Facts, secret: re.Match[str] | None) -> str:
     return "" if secret is None else facts.commands.kubectl("edit", "secret", secret.group(2), "-n", secret.group(1))
 
 
-CHECKS = (credential, certificate, connection, capacity, task, orphan)
+CHECKS = (credential, probed, certificate, connection, capacity, task, orphan)

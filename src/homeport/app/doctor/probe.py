@@ -1,0 +1,64 @@
+"""Asks providers whether they can be reached with the credentials of a cluster, as the controllers do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
+from homeport.api.meta import Unstructured
+from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.client.dial import DialOptions
+from homeport.client.protocol import Client
+from homeport.infra.error import ProviderError, policy_of
+from homeport.providers.harvester.infracluster.connection import Connector as HarvesterConnector
+from homeport.providers.nutanix.connection import Connector as PrismConnector
+from homeport.runtime.clock import SystemClock
+
+_PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A provider that could not be used, on the object that names it."""
+
+    object: Unstructured
+    reason: str
+    message: str
+
+
+class _Connector(Protocol):
+    async def connect(self, infra: Any) -> object: ...
+    async def close(self) -> None: ...
+
+
+async def probe(client: Client, objects: Iterable[Unstructured], dial: DialOptions) -> list[Probe]:
+    """Clusters that share an endpoint and credentials share a session."""
+    clock = SystemClock()
+    connectors: Mapping[str, tuple[type, _Connector]] = {
+        "NutanixCluster": (NutanixCluster, PrismConnector(client, clock, dial)),
+        "KubevirtCluster": (KubevirtCluster, HarvesterConnector(client, clock, dial)),
+    }
+    try:
+        asked = [_ask(each, *connectors[str(each.get("kind"))]) for each in objects if each.get("kind") in connectors]
+        return [each for each in await asyncio.gather(*asked) if each is not None]
+    finally:
+        for _, connector in connectors.values():
+            await connector.close()
+
+
+async def _ask(obj: Unstructured, kind: type, connector: _Connector) -> Probe | None:
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await connector.connect(msgspec.convert(dict(obj), kind))
+    except ProviderError as error:
+        return Probe(obj, policy_of(error).reason, error.message)
+    except TimeoutError:
+        return Probe(obj, "Unreachable", f"the provider has not answered within {_PATIENCE_SECONDS:.0f} s")
+    except msgspec.ValidationError:
+        return None  # the controllers report what can't be read
+    return None
