@@ -160,7 +160,7 @@ async def test_two_running_machines_for_one_object_are_left_to_the_user() -> Non
     scope = scope_of(plain)
     add(scope, "a", power="on")
     add(scope, "a", power="on")
-    with pytest.raises(Taken, match=r"NutanixMachine a: several running VMs have its mark: a .*in Plain, delete those"):
+    with pytest.raises(Taken, match=r"NutanixMachine a: several running VMs have its mark: a .*In Plain, find out"):
         await made.observe(scope)
     assert len(plain.machines) == 2
 

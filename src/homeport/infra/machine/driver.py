@@ -113,8 +113,9 @@ class InstanceDriver(Generic[C, M, S]):
         if len(running) > 1:
             shown = ", ".join(f"{each.name} ({each.id})" for each in running)
             raise Taken(
-                f"{_kind(scope)} {scope.infra.metadata.name}: several running VMs have its mark: {shown}; in "
-                f"{self._instances.vendor}, delete those that are not in use"
+                f"{_kind(scope)} {scope.infra.metadata.name}: several running VMs have its mark: {shown}. "
+                f"Homeport changes none of them: others may have copied one. In {self._instances.vendor}, find out "
+                "which one is the Node, and remove the mark from the others"
             )
         for twin in found[1:]:
             log.warning("a second VM was created for the same object and is removed", vm=twin.name, id=twin.id)
