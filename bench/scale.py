@@ -36,6 +36,7 @@ from homeport.client.protocol import Query  # noqa: E402
 
 AT_ONCE = 16  # requests of the user at a time
 LONGEST_SECONDS = 3600.0
+_EMPTY_SECONDS = 10.0
 _SETTLE_SECONDS = 30.0  # after the last one is up: stragglers come to rest
 
 
@@ -54,6 +55,8 @@ class Result:
     name: str
     clusters: int
     start_mib: list[float]
+    start_sockets: list[int]
+    empty: Phase | None = None  # at rest, before the first cluster
     made: Phase | None = None
     rest: Phase | None = None
     rolled: Phase | None = None
@@ -118,13 +121,16 @@ async def for_all(count: int, work: Callable[[int], Any]) -> None:
 async def measure(found: Stack, count: int, rest: float, rollout: bool, details: bool) -> Result:
     async with found.client() as client:
         meter, pids = Meter(found, client), found.pids()
-        result = Result(found.name, count, [resident_mib([pid]) for pid in pids])
+        result = Result(found.name, count, [resident_mib([pid]) for pid in pids], [sockets(pid) for pid in pids])
 
         def say(number: int) -> None:
             used = sum(cpu_seconds([pid]) for pid in pids)
             print(f"  {number} after {used:.0f} s CPU, {resident_mib(pids):.0f} MiB", file=sys.stderr, flush=True)
 
         async with Tally(client, details) as tally:
+            before = await meter.read()
+            await asyncio.sleep(_EMPTY_SECONDS)
+            result.empty = await meter.since(before)
             before = await meter.read()
             waiting = asyncio.create_task(await_all(client, Cluster, count, is_up, say))
             await for_all(count, lambda number: create_cluster(client, number))
@@ -162,11 +168,19 @@ def _parts(values: list[float], form: str = "{:.0f}") -> str:
     return total if len(values) == 1 else f"{total} ({' + '.join(form.format(each) for each in values)})"
 
 
-def row(result: Result) -> str:
-    count, made, rest, rolled = result.clusters, result.made, result.rest, result.rolled
-    assert made is not None
+def resting(result: Result) -> list[float]:
+    """CPU seconds per second that all clusters at rest take, by process."""
+    rest, empty = result.rest, result.empty
     assert rest is not None
+    assert empty is not None
+    return [now / rest.wall - before / empty.wall for now, before in zip(rest.cpu, empty.cpu, strict=True)]
+
+
+def row(result: Result) -> str:
+    count, made, rolled = result.clusters, result.made, result.rolled
+    assert made is not None
     grown = [after - before for after, before in zip(result.rest_mib, result.start_mib, strict=True)]
+    opened = [after - before for after, before in zip(result.sockets, result.start_sockets, strict=True)]
     cells = [
         result.name,
         str(count),
@@ -177,8 +191,8 @@ def row(result: Result) -> str:
         f"{made.writes / count:.1f}",
         f"{_parts(result.rest_mib)} ({sum(result.start_mib):.0f})",
         _parts([each * 1024 / count for each in grown]),
-        _parts([each / count for each in result.sockets], "{:.2f}"),
-        _parts([each / rest.wall / count * 1000 for each in rest.cpu], "{:.3f}"),
+        _parts([each / count for each in opened], "{:.2f}"),
+        _parts([each / count * 1000 for each in resting(result)], "{:.3f}"),
         _parts(result.peak_mib),
         "-" if rolled is None else f"{rolled.wall:.1f}",
         "-" if rolled is None else _parts([each / count * 1000 for each in rolled.cpu]),
@@ -196,6 +210,23 @@ def show_details(result: Result) -> None:
     print(f"  conflicts: {json.dumps({name: number for name, number in result.conflicts.items() if number})}")
 
 
+def estimate(result: Result, clusters: int) -> str:
+    """What so many would need on a machine with cores enough, if each costs as much as here."""
+    count, made = result.clusters, result.made
+    assert made is not None
+    factor = clusters / count
+    opened = sum(result.sockets) - sum(result.start_sockets)
+    grown = sum(result.rest_mib) - sum(result.start_mib)
+    cpu = sum(made.cpu) * factor
+    largest = max(range(len(result.rest_mib)), key=lambda each: result.rest_mib[each])
+    alone = result.start_mib[largest] + (result.rest_mib[largest] - result.start_mib[largest]) * factor
+    return (
+        f"{result.name}, from {count} to {clusters:,}: {cpu / 60:.0f} minutes of CPU to create them, "
+        f"{(sum(result.start_mib) + grown * factor) / 1024:.1f} GiB ({alone / 1024:.1f} in the largest process), "
+        f"{opened * factor:,.0f} connections to them, {sum(resting(result)) * factor:.1f} cores at rest"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clusters", type=int, nargs="+", default=[1000])
@@ -203,15 +234,21 @@ def main() -> None:
     parser.add_argument("--rest", type=float, default=30.0, metavar="SECONDS")
     parser.add_argument("--no-rollout", action="store_true")
     parser.add_argument("--details", action="store_true", help="writes by kind (its watches cost CPU of the plane)")
+    parser.add_argument("--estimate", type=int, default=10_000, help="say what so many would cost, by these figures")
     given = parser.parse_args()
+    results: list[Result] = []
     print("| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD), sep="\n", flush=True)
     for name in given.planes:
         for count in given.clusters:
             with stack(name) as found:
                 result = asyncio.run(measure(found, count, given.rest, not given.no_rollout, given.details))
             print(row(result), flush=True)
+            results.append(result)
             if given.details:
                 show_details(result)
+    print()
+    for result in results:
+        print(estimate(result, given.estimate), flush=True)
 
 
 if __name__ == "__main__":

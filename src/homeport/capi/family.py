@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import ip_address, ip_interface
 
 from homeport.api.cluster.v1beta2 import Cluster
@@ -10,6 +11,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 Family = int  # 4, 6, or 0 where nothing says
 
 
+@lru_cache(maxsize=16384)
 def family_of(text: str) -> Family:
     """Of an address or a network; 0 of what is neither."""
     try:
@@ -33,6 +35,7 @@ def in_order(addresses: Iterable[str], first: Family) -> list[str]:
     return sorted(found.values(), key=lambda each: bool(first) and family_of(each) != first)
 
 
+@lru_cache(maxsize=16384)
 def canonical(text: str) -> str:
     """An address in its one spelling; other texts as they are."""
     try:
@@ -67,6 +70,7 @@ def reachable(addresses: Iterable[str]) -> Sequence[str]:
     return [each for each in addresses if not _link_local(each)]
 
 
+@lru_cache(maxsize=16384)
 def _link_local(text: str) -> bool:
     try:
         return ip_address(text).is_link_local

@@ -59,7 +59,7 @@ def _add_clusters(
 ) -> None:
     controller, plans = reconciler.controller, reconciler.plans
     if plans is not None and provider.template_kind is not None:
-        controller.map(provider.template_kind, plans.unprovisioned_beside, predicate=edited)
+        controller.map(provider.template_kind, plans.users_of_template, predicate=edited)
         controller.map(MachineDeployment, plans.infra_of_deployment, predicate=edited)
     controller.map(Cluster, links.infra_of_cluster, predicate=_cluster_news)
     controller.map(provider.machine_kind, links.waiting_for_machine, predicate=_went)

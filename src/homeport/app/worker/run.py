@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from homeport.app.worker.message import LEASE, NAMESPACE, Order, Report
 
 _PR_SET_PDEATHSIG = 1
 _REPORT_SECONDS = 1.0
+_REPORT_SHARE = 0.01  # of a core: with thousands of clusters a report takes longer and comes less often
 
 
 def main() -> None:
@@ -99,12 +101,13 @@ def _await_end() -> None:
 async def _report(manager: Any, environment: Any) -> None:
     before = b""
     while True:
+        began = time.process_time()
         text = msgspec.json.encode(describe_worker(manager, environment.ranges))
         if text != before:
             sys.stdout.buffer.write(text + b"\n")
             sys.stdout.buffer.flush()
             before = text
-        await asyncio.sleep(_REPORT_SECONDS)
+        await asyncio.sleep(max(_REPORT_SECONDS, (time.process_time() - began) / _REPORT_SHARE))
 
 
 def describe_worker(manager: Any, ranges: Any) -> Report:

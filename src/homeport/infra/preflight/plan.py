@@ -5,7 +5,7 @@ Control planes and bootstrap configurations may be of any kind that follows the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,27 +73,33 @@ class Plans:
         self._cluster_kind = cluster_kind.__resource__.kind
         self._template_kind = template_kind.__resource__.kind
         self._watched: dict[Any, Any] = {}
+        # What the last plan of an InfraCluster was read from, by kind and key, whether it was there or not.
+        self._readers: dict[tuple[str, Key], set[Key]] = {}
+        self._places: dict[Key, set[tuple[str, Key]]] = {}
+        manager.informers.get(cluster_kind).on_change(self._infra_changed)
 
     async def of(self, cluster: Cluster) -> ClusterPlan:
         machines: list[MachinePlan] = []
+        asker = self._asker(cluster)
+        self._forget(asker)
         ref, supplied = cluster.spec.control_plane_ref, False
         served = self._contracts.find(ref.api_group, ref.kind) if ref is not None else None
         if ref is not None and served is not None:  # a kind that is not installed is reported by core
-            plane = await self._read(served, Key(cluster.metadata.namespace, ref.name))
+            plane = await self._read(served, Key(cluster.metadata.namespace, ref.name), asker)
             if plane is None:
                 missing = f"{ref.kind} {ref.name} does not exist yet"
                 machines.append(MachinePlan(ref.name, missing=missing, control_plane=True))
             else:
                 supplied = supplies_endpoint(plane, served)
-                machines += self._of_plane(ref.kind, plane, served)
+                machines += self._of_plane(ref.kind, plane, served, asker)
         there: set[str] = set()
         for each in self._deployments.list(cluster.metadata.namespace):
             if each.spec.cluster_name == cluster.metadata.name:
                 there.add(each.metadata.labels.get(TOPOLOGY_DEPLOYMENT_NAME_LABEL, ""))
-                machines += await self._of_deployment(each)
+                machines += await self._of_deployment(each, asker)
         return ClusterPlan((*machines, *_announced(cluster, there)), supplied)
 
-    def _of_plane(self, kind: str, plane: Unstructured, served: ResolvedResource) -> Iterator[MachinePlan]:
+    def _of_plane(self, kind: str, plane: Unstructured, served: ResolvedResource, asker: Key) -> Iterator[MachinePlan]:
         ref = contract.control_plane.infrastructure_ref(plane, served.contract)
         if ref is None and kind != KUBEADM_PLANE:
             return  # it has no machines: somebody runs it as a service
@@ -112,13 +118,14 @@ class Plans:
                 version=contract.control_plane.version(plane),
                 control_plane=True,
             ),
+            asker,
         )
 
-    async def _of_deployment(self, deployment: MachineDeployment) -> list[MachinePlan]:
+    async def _of_deployment(self, deployment: MachineDeployment, asker: Key) -> list[MachinePlan]:
         spec, namespace = deployment.spec.template.spec, deployment.metadata.namespace
         if spec.infrastructure_ref is None:
             return []
-        bootstrap, format_ = await self._bootstrap(spec.bootstrap.config_ref, namespace)
+        bootstrap, format_ = await self._bootstrap(spec.bootstrap.config_ref, namespace, asker)
         plan = MachinePlan(
             f"MachineDeployment {deployment.metadata.name}",
             1 if deployment.spec.replicas is None else deployment.spec.replicas,
@@ -126,9 +133,10 @@ class Plans:
             format=format_,
             version=spec.version,
         )
-        return [self._of_template(namespace, spec.infrastructure_ref.kind, spec.infrastructure_ref.name, plan)]
+        ref = spec.infrastructure_ref
+        return [self._of_template(namespace, ref.kind, ref.name, plan, asker)]
 
-    async def _bootstrap(self, ref: Reference | None, namespace: str) -> tuple[str, str]:
+    async def _bootstrap(self, ref: Reference | None, namespace: str, asker: Key) -> tuple[str, str]:
         """The kind of a bootstrap configuration and the format of its data, as far as they are known."""
         if ref is None:
             return "", ""
@@ -136,15 +144,16 @@ class Plans:
         if kind != KUBEADM:
             return kind, ""
         served = self._contracts.find(ref.api_group, ref.kind)
-        found = await self._read(served, Key(namespace, ref.name)) if served is not None else None
+        found = await self._read(served, Key(namespace, ref.name), asker) if served is not None else None
         if found is None:
             return kind, ""
         return kind, _text(found, "spec", "template", "spec", "format") or _CLOUD_CONFIG
 
-    def _of_template(self, namespace: str, kind: str, name: str, plan: MachinePlan) -> MachinePlan:
+    def _of_template(self, namespace: str, kind: str, name: str, plan: MachinePlan, asker: Key) -> MachinePlan:
         if kind != self._template_kind:
             text = f"its infrastructureRef names {kind or 'nothing'}, not a {self._template_kind}"
             return MachinePlan(plan.owner, missing=f"{plan.owner}: {text}")
+        self._note(asker, kind, Key(namespace, name))
         template = self._templates.get(Key(namespace, name))
         if template is None:
             return MachinePlan(plan.owner, missing=f"{plan.owner}: {self._template_kind} {name} does not exist yet")
@@ -152,10 +161,11 @@ class Plans:
 
     # -- objects of other kinds --------------------------------------------------------------------------------
 
-    async def _read(self, served: ResolvedResource, key: Key) -> Unstructured | None:
+    async def _read(self, served: ResolvedResource, key: Key, asker: Key) -> Unstructured | None:
+        self._note(asker, served.resource.kind, key)
         informer = self._watched.get(served.resource)
         if informer is None:
-            informer = self._controller.watch(served.resource, self.unprovisioned_beside, predicate=_spec_changed)
+            informer = self._controller.watch(served.resource, self._users_of(served), predicate=_spec_changed)
             self._watched[served.resource] = informer
         if informer is not None and informer.synced.is_set():
             cached: Unstructured | None = informer.cache.get(key)
@@ -168,9 +178,35 @@ class Plans:
 
     # -- whom a change concerns --------------------------------------------------------------------------------
 
-    def unprovisioned_beside(self, obj: AnyObject) -> Iterable[Key]:
-        """InfraClusters of the namespace that may be waiting for it; it does not say to which one it belongs."""
-        return [key_of(each) for each in self._infra.list(key_of(obj).namespace) if not is_provisioned(each)]
+    def users_of_template(self, template: AnyObject) -> Iterable[Key]:
+        return self._users(self._template_kind, key_of(template))
+
+    def _users_of(self, served: ResolvedResource) -> Callable[[AnyObject], Iterable[Key]]:
+        return lambda obj: self._users(served.resource.kind, key_of(obj))
+
+    def _users(self, kind: str, key: Key) -> Iterable[Key]:
+        """InfraClusters whose plan was read from the object, or waits for it: it does not name them itself."""
+        asked = ((each, self._infra.get(each)) for each in self._readers.get((kind, key), ()))
+        return [each for each, infra in asked if infra is not None and not is_provisioned(infra)]
+
+    def _asker(self, cluster: Cluster) -> Key:
+        ref = cluster.spec.infrastructure_ref
+        return Key(cluster.metadata.namespace, ref.name if ref is not None else "")
+
+    def _note(self, asker: Key, kind: str, key: Key) -> None:
+        self._readers.setdefault((kind, key), set()).add(asker)
+        self._places.setdefault(asker, set()).add((kind, key))
+
+    def _infra_changed(self, old: Any, new: Any, initial: bool) -> None:
+        if new is None:
+            self._forget(key_of(old))
+
+    def _forget(self, asker: Key) -> None:
+        for place in self._places.pop(asker, ()):
+            readers = self._readers.get(place, set())
+            readers.discard(asker)
+            if not readers:
+                self._readers.pop(place, None)
 
     def infra_of_deployment(self, deployment: MachineDeployment) -> Iterable[Key]:
         cluster = self._clusters.get(Key(deployment.metadata.namespace, deployment.spec.cluster_name))

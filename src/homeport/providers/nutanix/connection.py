@@ -32,6 +32,7 @@ from homeport.providers.nutanix.credential import (
     sources_of,
     target_of,
 )
+from homeport.providers.nutanix.inventory import Inventory
 from homeport.providers.nutanix.lookup import Lookup
 from homeport.providers.nutanix.prism.record import Prism
 from homeport.providers.nutanix.prism.v3 import PrismV3
@@ -52,6 +53,7 @@ class PrismSession:
     tasks: Poller
     watch: Watch
     clock: Clock
+    inventory: Inventory
 
     async def close(self) -> None:
         await self.tasks.close()
@@ -135,7 +137,8 @@ class Connector:
             await client.close()
             raise
         poller = Poller(prism.tasks, self._clock, VENDOR)
-        return PrismSession(prism, lookup, poller, Watch(prism, self._clock), self._clock)
+        inventory = Inventory(prism, self._clock)
+        return PrismSession(prism, lookup, poller, Watch(prism, self._clock), self._clock, inventory)
 
     async def _target(self, infra: NutanixCluster) -> Target:
         central = infra.spec.prism_central

@@ -166,7 +166,7 @@ class Preflight:
                             "machines: choose an address outside of the pool",
                         )
                     ]
-        held = await self._check_holder(scope, str(address), await scope.session.prism.find_vms())
+        held = await self._check_holder(scope, str(address), await scope.session.inventory.vms())
         return (
             held
             if not all(check.ok for check in held)
@@ -213,7 +213,7 @@ class Preflight:
 
     async def check_capacity(self, session: PrismSession, plans: Sequence[MachinePlan]) -> Sequence[Check]:
         checks, needed, names = [], await self._needed(session, plans), await session.lookup.elements()
-        vms = await session.prism.find_vms() if needed else []
+        vms = await session.inventory.vms() if needed else []
         for cluster_id, wanted in needed.items():
             used = sum(vm.memory_bytes for vm in vms if vm.cluster_id == cluster_id and vm.power == "on")
             there = sum(host.memory_bytes for host in await session.prism.hosts(cluster_id))
