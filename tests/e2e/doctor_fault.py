@@ -164,6 +164,11 @@ FAULTS: dict[str, Fault] = {
     "project-missing": Fault("NotFound", ("no-project",), template("project", {"type": "name", "name": "no-project"})),
     "control-plane-template-missing": Fault("WaitingForTemplates", (_CP,), without=((_TEMPLATE, _CP),)),
     "worker-template-missing": Fault("WaitingForTemplates", (_W,), without=((_TEMPLATE, _W),)),
+    "template-misspelt": Fault(
+        "WaitingForTemplates",
+        ("harbour-worker does not exist yet; did you mean 'harbour-workers'",),
+        (("MachineDeployment", _W, "spec.template.spec.infrastructureRef.name", "harbour-worker"),),
+    ),
     "bootstrap-template-missing": Fault("", (_W, "KubeadmConfigTemplate"), without=(("KubeadmConfigTemplate", _W),)),
     "control-plane-missing": Fault(
         "WaitingForTemplates", ("KubeadmControlPlane harbour",), without=(("KubeadmControlPlane", "harbour"),)

@@ -186,7 +186,8 @@ def test_nothing_is_cut_off_where_there_is_no_terminal() -> None:
 
 
 def test_a_plane_without_clusters_says_how_to_make_one() -> None:
-    assert texts(overview(NOW)) == ["No clusters yet. Create one with 'kubectl apply'"]
+    lines = texts(overview(NOW, command=lambda verb: f"homeport {verb} --data d"))
+    assert lines == ["No clusters yet", "next: homeport create cluster NAME --data d"]
 
 
 def test_a_plane_that_has_stepped_back_says_so_instead() -> None:

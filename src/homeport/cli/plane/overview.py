@@ -39,6 +39,8 @@ def overview(
     `command` writes a homeport command with the options that are in use: `next:` lines need it.
     """
     clusters = _clusters(found, width)
+    if not found.clusters and not found.standby and command is not None:
+        clusters.append(Line(f"next: {command('create cluster NAME')}", "dim"))
     stuck = [_block(each, width, height, "red") for each in found.stuck]
     if stuck and command is not None:
         stuck[0] = [*stuck[0], Line(f"    next: {command(_doctor(found))}", "dim")]
@@ -58,7 +60,7 @@ def _clusters(found: Description, width: int | None) -> list[Line]:
         lines = [found.standby] if width is None else textwrap.wrap(found.standby, width)
         return [Line(each, "yellow") for each in lines]
     if not clusters:
-        return [Line("No clusters yet. Create one with 'kubectl apply'", "dim")]
+        return [Line("No clusters yet", "dim")]
     rows = [_HEADER, *(_row(each) for each in clusters)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
     if width is not None:

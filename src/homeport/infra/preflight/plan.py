@@ -17,6 +17,7 @@ from homeport.capi.object.ownership import AnyObject
 from homeport.capi.resolution import Contracts, Reference, ResolvedResource
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
+from homeport.infra.preflight.near import near_only
 from homeport.infra.reconciler import is_provisioned
 from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
@@ -156,7 +157,9 @@ class Plans:
         self._note(asker, kind, Key(namespace, name))
         template = self._templates.get(Key(namespace, name))
         if template is None:
-            return MachinePlan(plan.owner, missing=f"{plan.owner}: {self._template_kind} {name} does not exist yet")
+            close = near_only(name, (each.metadata.name for each in self._templates.list(namespace)))
+            text = f"{plan.owner}: {self._template_kind} {name} does not exist yet{close}"
+            return MachinePlan(plan.owner, missing=text)
         return _with_template(plan, template)
 
     # -- objects of other kinds --------------------------------------------------------------------------------
