@@ -68,20 +68,20 @@ def owner_of(node: ast.Attribute) -> str:
     return node.value.id if isinstance(node.value, ast.Name) else getattr(node.value, "attr", "")
 
 
-def constants_used(holder: type) -> set[str]:
+def constants_used(holder: type, parts: tuple[str, ...] = _TELLING) -> set[str]:
     """The values of those constants of a class that some code reads."""
     return {
         str(vars(holder)[node.attr])
-        for tree in modules(*_TELLING)
+        for tree in modules(*parts)
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and owner_of(node) == holder.__name__ and node.attr in vars(holder)
     }
 
 
-def reasons_spelled() -> set[str]:
+def reasons_spelled(parts: tuple[str, ...] = _TELLING) -> set[str]:
     """Reasons that are written where they are used, or as a constant of that module."""
     found = set()
-    for tree in modules(*_TELLING):
+    for tree in modules(*parts):
         known = {
             target.id: node.value
             for node in tree.body
@@ -103,9 +103,9 @@ def reasons_spelled() -> set[str]:
     return found
 
 
-def words_of_the_code() -> set[str]:
+def words_of_the_code(parts: tuple[str, ...] = _TELLING) -> set[str]:
     found = {str(value) for holder in (Condition, Reason) for value in vars(holder).values()}
-    for tree in modules(*_TELLING):
+    for tree in modules(*parts):
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found.add(node.value)
@@ -123,6 +123,21 @@ def test_every_condition_and_reason_of_the_code_is_on_its_page() -> None:
     told = constants_used(Condition) | constants_used(Reason) | reasons_spelled()
     assert len(told) > 120, "the code is not read as it is written"
     assert not sorted(told - shown)
+
+
+def test_every_reason_of_the_code_has_its_cause_and_cure() -> None:
+    parts = (*_TELLING, "platforms")
+    shown = set(_CODE.findall((REFERENCE / "reasons.md").read_text()))
+    told = constants_used(Reason, parts) | reasons_spelled(parts)
+    assert len(told) > 300, "the code is not read as it is written"
+    assert not sorted(told - shown)
+    named = {each for each in shown if re.fullmatch(r"[A-Z][A-Za-z]+", each)}
+    assert not sorted(named - words_of_the_code(parts))
+
+
+def test_a_reason_stands_in_one_place() -> None:
+    listed = [each for each in _CODE.findall((REFERENCE / "reasons.md").read_text()) if re.fullmatch(r"[A-Z]\w+", each)]
+    assert not sorted({each for each in listed if listed.count(each) > 1})
 
 
 def test_no_condition_or_reason_on_the_page_is_made_up() -> None:
