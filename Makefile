@@ -8,7 +8,7 @@ DEV := $(VENV)/.dev
 BENCH := $(VENV)/.bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all campaign check gen verify bench conformance upstream docs clean
+.PHONY: help setup run test test-all campaign check gen verify bench conformance upstream docs dashboard clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +53,7 @@ gen: $(DEV) ## write the generated files anew (needs Go)
 	@$(BIN)/python tools/gen_wire.py
 	@cd tools/kube && go run ./protobuf > ../../$(PROTOBUF)
 	@tools/gotemplate/record
+	@tools/browser/install && cd ui && npm run --silent build
 
 verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs Go)
 	@$(BIN)/python tools/gen_crds.py --check
@@ -62,6 +63,7 @@ verify: $(DEV) ## fail if a generated file is not what `make gen` writes (needs 
 	@$(BIN)/python tools/gen_wire.py --check
 	@cd tools/kube && go run ./protobuf | cmp - ../../$(PROTOBUF)
 	@tools/gotemplate/record --check
+	@tools/browser/install && cd ui && npm run --silent check && npm run --silent build -- --check
 	@echo "generated files are up to date"
 
 bench: $(DEV) $(BENCH) ## measure side by side with kopf, and with a real kube-apiserver and etcd (needs Go)
@@ -87,6 +89,9 @@ upstream: $(DEV) ## upstream's own managers on the simulators, then side by side
 	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_takeover.py tests/e2e/test_autoscaler.py tests/e2e/test_clusterctl.py \
 		tests/e2e/test_topology_on_kubernetes.py
 	@$(BIN)/python bench/nutanix.py
+
+dashboard: ## build the page of the dashboard from ui/ (needs Node.js)
+	@tools/browser/install && cd ui && npm run --silent check && npm run --silent build
 
 docs: $(DEV) ## build the documentation site into build/site; broken links fail it
 	@$(BIN)/python tools/build_site.py

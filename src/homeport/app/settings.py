@@ -82,6 +82,7 @@ class Settings:
     charts: ChartSettings = OWN_ADDRESSES
     hosted_binaries: Path | None = None  # programs of hosted control planes
     workers: int = 1  # processes that run the controllers; 1: the plane itself
+    dashboard: bool = True
 
     @classmethod
     def make(
@@ -99,6 +100,7 @@ class Settings:
         chart_mirror: str = "",
         hosted_binaries: Path | None = None,
         workers: int = 1,
+        dashboard: bool = True,
     ) -> Settings:
         host, port = parse_listen(listen)
         if not 1 <= workers <= MOST_WORKERS:
@@ -108,7 +110,7 @@ class Settings:
         found = replace(read_charts(charts, chart_mirror), simulated=simulators is not None, cache=folder / "charts")
         binaries = hosted_binaries.expanduser().absolute() if hosted_binaries is not None else None
         made = cls(folder, host, port, audit, workloads, simulators, dial, ccm_image, service_pool, found, binaries)
-        return replace(made, workers=workers)
+        return replace(made, workers=workers, dashboard=dashboard)
 
     @property
     def database(self) -> Path:

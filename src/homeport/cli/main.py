@@ -19,6 +19,7 @@ _SECTIONS = {
             "up": "Start the management plane.",
             "down": "Stop the management plane.",
             "status": "Show the plane's address, its clusters and what is stuck.",
+            "dashboard": "Open the dashboard in a browser, logged in as you.",
             "env": "Print shell commands that set up kubectl, curl and helm.",
             "backup": "Write the database and keys to one file, also while the plane runs.",
             "restore": "Replace the database and keys with those of a backup.",

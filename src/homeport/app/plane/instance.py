@@ -27,6 +27,7 @@ class Instance(msgspec.Struct, frozen=True):
     version: str
     started: float
     told: tuple[str, ...] = ()  # the lines to print for the user who started it
+    dashboard: str = ""  # its address; '': it is not served
 
     def running(self, data: Path) -> bool:
         """Alive, and still the one that holds this data: process numbers are used again."""

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import msgspec
 import structlog
@@ -32,6 +33,7 @@ from homeport.app.plane.server import StartError, renew_certificates, start
 from homeport.app.plane.show import Show, stop_event
 from homeport.app.plane.standby import Standby
 from homeport.app.plane.supervisor import Supervisor
+from homeport.app.plane.web import Web
 from homeport.app.platform import Platform
 from homeport.app.report.describe import describe
 from homeport.app.report.description import Description
@@ -45,6 +47,7 @@ from homeport.builtin.workload.binary import BinariesMissing, BinaryRunner
 from homeport.builtin.workload.process import end_leftovers
 from homeport.capi.chartsettings import ChartSettings
 from homeport.capi.environment import Environment
+from homeport.client.config import Config
 from homeport.client.dial import DialOptions
 from homeport.runtime.manager import Manager
 from homeport.runtime.telemetry.stream import LogStreams
@@ -54,6 +57,8 @@ if TYPE_CHECKING:
     from homeport.app.simulation.simulation import Simulation
 
 log = structlog.get_logger(__name__)
+
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +76,11 @@ async def run(
     platform: Platform | None = None,
     streams: LogStreams | None = None,
     choice: Choice | None = None,
+    web: Web | None = None,
 ) -> None:
     """Starts, tells `show`, and returns after SIGTERM or SIGINT, with everything finished and closed.
 
-    `streams` are the lines of the controllers, which Pods then serve.
+    `streams` are the lines of the controllers, which Pods then serve. `web` is the dashboard.
     """
     stopping = stop_event()
     streams = streams or LogStreams()
@@ -82,7 +88,7 @@ async def run(
     claim = Claim(settings.data)
     try:
         async with _simulated(settings, streams) as simulation:
-            plane = Plane(settings, platform or Platform(), simulation, streams, choice)
+            plane = Plane(settings, platform or Platform(), simulation, streams, choice, web)
             await plane.run(show, stopping)
     finally:
         claim.release()
@@ -117,8 +123,10 @@ class Plane:
         simulation: Simulation | None,
         streams: LogStreams,
         choice: Choice | None = None,
+        web: Web | None = None,
     ) -> None:
         self._settings = settings
+        self._web = web
         self._platform = platform
         self._simulation = simulation
         self._streams = streams
@@ -162,7 +170,11 @@ class Plane:
         told = self._simulation.told() if self._simulation is not None else unsimulated(self._settings)
         if self._binaries is not None:
             told = (*told, f"Hosted control planes run as processes of {self._settings.hosted_binaries}")
-        write_instance(self._settings.data, Instance(os.getpid(), server.url, __version__, time.time(), told))
+        page = await self._serve_page(server)
+        if page:
+            told = (*told, f"Dashboard: {on_data('dashboard', self._settings.data)}")
+        instance = Instance(os.getpid(), server.url, __version__, time.time(), told, page)
+        write_instance(self._settings.data, instance)
         show.ready(server.url)
         for line in told:
             show.say(line)
@@ -176,6 +188,19 @@ class Plane:
             for task in working:
                 task.cancel()
             await asyncio.gather(*working, return_exceptions=True)
+            if self._web is not None:
+                await self._web.stop()
+
+    async def _serve_page(self, server: EmbeddedServer) -> str:
+        """On loopback alone, at the port after that of the API, or at a free one."""
+        if self._web is None:
+            return ""
+        base = Config(server.url, ca=server.pki.ca_pem)
+        port = (urlsplit(server.url).port or 0) + 1
+        try:
+            return await self._web.start(base, LOOPBACK, port)
+        except (OSError, OverflowError):  # taken, or there is no such port
+            return await self._web.start(base, LOOPBACK, 0)
 
     def _parts(self, server: EmbeddedServer, environment: Environment, changed: Callable[[Part], None]) -> Supervisor:
         settings, components = self._settings, Components(server, self._streams)

@@ -31,9 +31,17 @@ class Branch(msgspec.Struct, frozen=True, rename="camel"):
             yield from each.walk()
 
 
+class Reference(msgspec.Struct, frozen=True, rename="camel"):
+    kind: str
+    namespace: str
+    name: str
+    api_version: str
+
+
 class Tree(msgspec.Struct, frozen=True, rename="camel"):
     """The tree of a cluster, and the cause of what is wrong in it."""
 
     root: Branch
     cause: str = ""  # the deepest one that is known, in one sentence; '': nothing is wrong
+    culprit: Reference | None = None  # the object that reports the cause
     unreadable: list[str] = []  # kinds that the user may not read

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from homeport.api.meta import Unstructured
-from homeport.app.tree.branch import Branch, Tree
+from homeport.app.tree.branch import Branch, Reference, Tree
 from homeport.app.tree.read import Found, source_of
 from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP, TEMPLATE_SUFFIX, Condition
 from homeport.capi.object.cause import Part, cause, complaint
+from homeport.capi.name import CONTROL_PLANE_LABEL, TEMPLATE_SUFFIX, Condition
+from homeport.capi.object.cause import Part, cause, complaint, culprit
 from homeport.capi.object.summary import conditions_of
 from homeport.machinery.condition import find
 from homeport.runtime.cache import deleting
@@ -29,7 +31,8 @@ def grow(found: Found, now: float, *, everything: bool = False) -> list[Tree]:
     made = []
     for root in found.roots:
         part = forest.part(root)
-        made.append(Tree(forest.branch(part), _sentence(part), found.unreadable))
+        text = _sentence(part)
+        made.append(Tree(forest.branch(part), text, _reference(part) if text else None, found.unreadable))
     return made
 
 
@@ -38,6 +41,13 @@ def _sentence(part: Part) -> str:
     said = complaint(part.object)
     found = cause(part)
     return found if said is not None or not _healthy(conditions_of(part.object)) else ""
+
+
+def _reference(part: Part) -> Reference | None:
+    found: Any = culprit(part)
+    if found is None:
+        return None
+    return Reference(str(found.get("kind")), found.namespace, found.name, str(found.get("apiVersion")))
 
 
 class _Forest:
@@ -92,8 +102,8 @@ class _Forest:
             role="" if above is None else role(obj, above),
             healthy=_healthy(conditions),
             state=state(obj, conditions),
-            version=_version(obj),
-            replicas=_replicas(obj),
+            version=version(obj),
+            replicas=replicas(obj),
             problem=_problem(obj, conditions, children),
             age_seconds=self._age(obj),
             conditions=[dict(each) for each in conditions],
@@ -177,13 +187,13 @@ def state(obj: Unstructured, conditions: Sequence[Any]) -> str:
     return phase
 
 
-def _version(obj: Unstructured) -> str:
+def version(obj: Unstructured) -> str:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     found = status.get("version") or spec.get("version") or spec.get("kubernetesVersion") or ""
     return found if isinstance(found, str) else ""
 
 
-def _replicas(obj: Unstructured) -> str:
+def replicas(obj: Unstructured) -> str:
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     desired = spec.get("replicas")
     if not isinstance(desired, int):

@@ -60,8 +60,7 @@ class Reader:
         for group, kind in ROOTS:
             listed, _ = await self._list(await self._kind(group, kind), namespace)
             found += listed
-        known = {_place(each) for each in found}
-        return await self._around([each for each in found if source_of(each) not in known and not _owned(each)])
+        return await self._around(roots_of(found))
 
     async def _above(self, obj: Unstructured) -> Unstructured:
         """The platform's object that a Cluster was created for."""
@@ -84,7 +83,7 @@ class Reader:
         """All kinds that the server has of those that take part in the life of clusters."""
         if self._kinds is None:
             listed = await RestMapper(self._client).listed()
-            self._kinds = [each for each in listed if each.group in _GROUPS or each.group.endswith(GROUP)]
+            self._kinds = [each for each in listed if is_part(each)]
         return self._kinds
 
     async def _kind(self, group: str, kind: str) -> Resource | None:
@@ -126,6 +125,19 @@ class Reader:
         if near:
             return f"{text}: did you mean {near[0]!r}?"
         return f"{text}: it has {', '.join(here)}" if here else f"{text}: this namespace has no clusters"
+
+
+def is_part(kind: Resource) -> bool:
+    """Whether objects of this kind take part in the life of a cluster."""
+    return kind.group in _GROUPS or kind.group.endswith(GROUP)
+
+
+def roots_of(objects: Iterable[Unstructured]) -> list[Unstructured]:
+    """What users created to get a cluster, without what was made for one of these."""
+    kinds = {kind for _, kind in ROOTS}
+    found = [each for each in objects if each.get("kind") in kinds]
+    known = {_place(each) for each in found}
+    return [each for each in found if source_of(each) not in known and not _owned(each)]
 
 
 def source_of(obj: Unstructured) -> tuple[str, Key] | None:

@@ -60,6 +60,12 @@ def cause(part: Part) -> str:
     return ": ".join([*(_called(each) for each in path[1:]), message])
 
 
+def culprit(part: Part) -> AnyObject | None:
+    """The object that reports what `cause` says."""
+    found = _deepest(part)
+    return None if found is None else found[0][-1].object
+
+
 def _deepest(part: Part) -> tuple[list[Part], str] | None:
     """The way to the object that says what is wrong, and what it says."""
     own = complaint(part.object)

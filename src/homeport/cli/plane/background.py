@@ -30,6 +30,7 @@ def start_detached(
     arguments = [sys.executable, "-m", "homeport", "up", "--data", str(settings.data), "--listen", listen]
     arguments += ["--log-level", log_level] + (["--audit"] if settings.audit else [])
     arguments += [] if settings.workloads else ["--no-workloads"]
+    arguments += [] if settings.dashboard else ["--no-dashboard"]
     arguments += ["--tracing"] if tracing else []
     arguments += infrastructure
     arguments += _arguments(settings)

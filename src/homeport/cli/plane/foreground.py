@@ -29,6 +29,7 @@ def run(settings: Settings, log_level: str, plugins: Sequence[str], without: Seq
     from homeport.app.plane.instance import AlreadyRunning
     from homeport.app.plane.server import StartError
     from homeport.app.platform import PluginError, chosen
+    from homeport.dashboard.wire.server import Dashboard
     from homeport.store import StoreError
 
     def told(url: str) -> list[str]:
@@ -44,7 +45,8 @@ def run(settings: Settings, log_level: str, plugins: Sequence[str], without: Seq
     )
     try:
         choice = standalone.Choice(tuple(plugins), tuple(without), log_level)
-        _loop(standalone.run(settings, show, chosen(plugins, without), streams, choice))
+        web = Dashboard() if settings.dashboard else None
+        _loop(standalone.run(settings, show, chosen(plugins, without), streams, choice, web))
     except PluginError as error:
         raise click.UsageError(str(error)) from error
     except (AlreadyRunning, StartError, StoreError, PkiError) as error:

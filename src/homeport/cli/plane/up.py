@@ -35,6 +35,7 @@ _EMBEDDED_ONLY = (
     "service_pool",
     "hosted_binaries",
     "workers",
+    "dashboard",
     "sim",
     *_SIM_ONLY,
 )
@@ -85,6 +86,13 @@ _CLUSTER_ONLY = ("context", "namespace", "health", "shards", "deployment", *WEBH
     envvar="HOMEPORT_WORKERS",
     help="Run the controllers in N processes that share the clusters. 1 runs them in the plane itself. For more than "
     "about 100 clusters on a machine with several cores.",
+)
+@click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    envvar="HOMEPORT_DASHBOARD",
+    help="Serve the dashboard on loopback, at the port after that of the API; 'homeport dashboard' opens it.",
+    show_default=True,
 )
 @simulation
 @dial_options

@@ -1,0 +1,69 @@
+"""One kind that a user watches, with their own credential, for any number of listeners."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.client.protocol import Client, Key, Query
+from homeport.runtime.cache import key_of
+from homeport.runtime.informer import Informer
+
+Changed = Callable[[Key, Unstructured | None], None]  # None: it is gone
+
+
+class Feed:
+    """Runs until it is closed. Without the right to watch, `problem` says so and the feed is empty."""
+
+    def __init__(self, client: Client, resource: Resource, namespace: str) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self._informer: Informer[Unstructured] = Informer(client, resource, Query(namespace=namespace), measured=False)
+        self._informer.on_change(self._call)
+        self._listeners: list[Changed] = []
+        self._denied = ""
+        self._task = asyncio.create_task(self._informer.run())
+
+    @property
+    def used(self) -> bool:
+        return bool(self._listeners)
+
+    @property
+    def problem(self) -> str:
+        return self._denied or ("" if self._informer.synced.is_set() else self._informer.error)
+
+    @property
+    def objects(self) -> Sequence[Unstructured]:
+        return () if self._denied else list(self._informer.cache)
+
+    async def settled(self) -> None:
+        """Waits until the first list is complete, or known to be impossible for now."""
+        await self._informer.settled.wait()
+
+    def listen(self, changed: Changed) -> None:
+        self._listeners.append(changed)
+
+    def leave(self, changed: Changed) -> None:
+        self._listeners.remove(changed)
+
+    def deny(self, why: str) -> None:
+        """The right to watch this was taken away: listeners lose everything. '' gives it back."""
+        if bool(why) == bool(self._denied):
+            return
+        self._denied = why
+        for obj in self._informer.cache:
+            for listener in list(self._listeners):
+                listener(key_of(obj), None if why else obj)
+
+    def close(self) -> asyncio.Task[None]:
+        self._task.cancel()
+        return self._task
+
+    def _call(self, old: Unstructured | None, new: Unstructured | None, initial: bool) -> None:
+        obj = new if new is not None else old
+        if obj is None or self._denied:
+            return
+        key = key_of(obj)
+        for listener in list(self._listeners):
+            listener(key, new)

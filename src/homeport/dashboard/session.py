@@ -1,0 +1,117 @@
+"""Who is logged in: single-use codes, and sessions whose key has two halves.
+
+Cookies ignore ports, so a cookie alone proves nothing: the second half is in the storage of the page's origin and comes
+with each request. Everything is in memory; a restart logs everybody out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from homeport.client.config import Config
+
+CODE_SECONDS = 60.0
+IDLE_SECONDS = 3600.0
+LONGEST_SECONDS = 12 * 3600.0
+MOST_SESSIONS = 64
+MOST_CODES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user as the API server knows them, and the connection that proves it."""
+
+    user: str
+    config: Config = field(repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """One logged-in browser. `end` is called for everything that belongs to it when it ends."""
+
+    login: Login
+    cookie: str = field(repr=False)
+    key: str = field(repr=False)
+    begun: float
+    seen: float
+    ending: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    def end(self) -> None:
+        ending, self.ending = self.ending, []
+        for each in ending:
+            each()
+
+
+class Sessions:
+    """All sessions and codes of one server. Halves are looked up by hash, so that timing tells nothing."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._codes: dict[str, tuple[float, Login]] = {}
+        self._sessions: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def offer(self, login: Login) -> str:
+        """A code that opens one session, within a minute."""
+        self.sweep()
+        while len(self._codes) >= MOST_CODES:
+            del self._codes[next(iter(self._codes))]
+        code = secrets.token_urlsafe(16)
+        self._codes[_hash(code)] = (self._now() + CODE_SECONDS, login)
+        return code
+
+    def redeem(self, code: str) -> Session | None:
+        """None: the code is unknown, used or too old."""
+        until, login = self._codes.pop(_hash(code), (0.0, None))
+        now = self._now()
+        if login is None or now > until:
+            return None
+        self.sweep()
+        while len(self._sessions) >= MOST_SESSIONS:
+            self.end(min(self._sessions.values(), key=lambda each: each.seen))
+        made = Session(login, secrets.token_urlsafe(32), secrets.token_urlsafe(32), now, now)
+        self._sessions[_hash(made.cookie)] = made
+        return made
+
+    def find(self, cookie: str, key: str) -> Session | None:
+        """Both halves must be right."""
+        found = self._sessions.get(_hash(cookie))
+        if found is None or not hmac.compare_digest(found.key.encode(), key.encode()):
+            return None
+        if self._over(found):
+            self.end(found)
+            return None
+        found.seen = self._now()
+        return found
+
+    def end(self, session: Session) -> None:
+        self._sessions.pop(_hash(session.cookie), None)
+        session.end()
+
+    def end_all(self) -> None:
+        for each in list(self._sessions.values()):
+            self.end(each)
+        self._codes.clear()
+
+    def sweep(self) -> None:
+        """Ends what is too old."""
+        now = self._now()
+        self._codes = {code: held for code, held in self._codes.items() if held[0] >= now}
+        for each in list(self._sessions.values()):
+            if self._over(each):
+                self.end(each)
+
+    def _over(self, session: Session) -> bool:
+        now = self._now()
+        return now - session.seen > IDLE_SECONDS or now - session.begun > LONGEST_SECONDS
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

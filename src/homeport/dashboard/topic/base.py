@@ -1,0 +1,82 @@
+"""A subscription: listens to feeds, and sends what changed, at most a few times a second and never faster than the
+browser reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from homeport.api.meta import Resource, Unstructured
+from homeport.client.protocol import Key
+from homeport.dashboard.feed import Feed
+from homeport.dashboard.person import Person
+
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+GATHER_SECONDS = 0.1
+
+
+class TopicError(Exception):
+    """The subscription is not possible; the text says why."""
+
+
+class Topic:
+    """`run` sends until it is cancelled."""
+
+    gather_seconds = GATHER_SECONDS
+
+    def __init__(self, person: Person, send: Send) -> None:
+        self.person = person
+        self.send = send
+        self._dirty = asyncio.Event()
+        self._held: list[tuple[Feed, Callable[[Key, Unstructured | None], None]]] = []
+
+    def follow(self, resource: Resource, namespace: str) -> Feed:
+        """Raises TooMany."""
+
+        def changed(key: Key, obj: Unstructured | None) -> None:
+            self.changed(resource, key, obj)
+            self._dirty.set()
+
+        feed = self.person.listen(resource, namespace, changed)
+        self._held.append((feed, changed))
+        return feed
+
+    def changed(self, resource: Resource, key: Key, obj: Unstructured | None) -> None:
+        """For topics that send changes rather than the whole."""
+
+    def wake(self) -> None:
+        self._dirty.set()
+
+    async def prepare(self) -> None:
+        """Follows what it needs, and waits for it. Raises TopicError, TooMany or ApiError."""
+
+    async def message(self) -> Iterable[dict[str, Any]]:
+        """What to send now."""
+        raise NotImplementedError
+
+    async def run(self) -> None:
+        try:
+            await self.prepare()
+            self._dirty.set()
+            while True:
+                await self._dirty.wait()
+                await asyncio.sleep(self.gather_seconds)
+                self._dirty.clear()
+                for each in await self.message():
+                    await self.send(each)
+        finally:
+            for feed, changed in self._held:
+                self.person.leave(feed, changed)
+
+    @property
+    def problems(self) -> list[str]:
+        return sorted({feed.problem for feed, _ in self._held if feed.problem})
+
+    async def find(self, group: str, plural: str) -> Resource:
+        """Raises TopicError."""
+        for fresh in (False, True):
+            for each in await self.person.kinds(fresh=fresh):
+                if (each.group, each.plural) == (group, plural):
+                    return each
+        raise TopicError(f"the API server has no {plural}{'.' + group if group else ''}")

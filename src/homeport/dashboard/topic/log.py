@@ -1,0 +1,52 @@
+"""Lines of a Pod's log, as they come, filtered by a text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from homeport.client.protocol import Key
+from homeport.dashboard.person import Person
+from homeport.dashboard.topic.base import Send, Topic, TopicError
+
+_TAIL = 1_000
+_AT_ONCE = 200
+
+
+class Log(Topic):
+    def __init__(self, person: Person, send: Send, options: dict[str, Any]) -> None:
+        super().__init__(person, send)
+        self._pod = Key(str(options.get("namespace") or ""), str(options.get("pod") or ""))
+        self._text = str(options.get("text") or "")
+        if not self._pod.namespace or not self._pod.name:
+            raise TopicError("a log needs a namespace and a pod")
+
+    async def run(self) -> None:
+        lines: list[str] = []
+        async with self.person.client.log(self._pod, follow=True, tail_lines=_TAIL) as arriving:
+            queue: asyncio.Queue[str | None] = asyncio.Queue(10_000)
+            reading = asyncio.create_task(_read(arriving, queue))
+            try:
+                while (line := await queue.get()) is not None:
+                    if not self._text or self._text in line:
+                        lines.append(line)
+                    if lines and (queue.empty() or len(lines) >= _AT_ONCE):
+                        sent, lines = lines, []
+                        await self.send({"lines": sent})
+            finally:
+                reading.cancel()
+        await self.send({"lines": [], "ended": True})
+
+
+async def _read(arriving: AsyncIterator[bytes], queue: asyncio.Queue[str | None]) -> None:
+    rest = b""
+    try:
+        async for chunk in arriving:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                await queue.put(line.decode(errors="replace"))
+        if rest:
+            await queue.put(rest.decode(errors="replace"))
+    finally:
+        await queue.put(None)

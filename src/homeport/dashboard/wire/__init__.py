@@ -1,0 +1,1 @@
+"""HTTP and WebSockets of the page: the only modules here that know aiohttp."""

@@ -1,0 +1,421 @@
+"""The dashboard in a real browser: every page, the ways to change something, and what others must not be able to do."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from e2e.cluster import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = shutil.which("chromium")
+SWITCHES = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 30_000.0  # milliseconds: machines that run tests are busy
+expect.set_options(timeout=PATIENCE)
+PAGES = (
+    "#/",
+    "#/cluster/Cluster/default/harbour",
+    "#/cluster/Cluster/default/harbour?tab=machines",
+    "#/cluster/Cluster/default/harbour?tab=conditions",
+    "#/cluster/Cluster/default/harbour?tab=timeline",
+    "#/machines",
+    "#/create",
+    "#/timeline",
+    "#/kinds",
+    "#/kinds/cluster.x-k8s.io/machinedeployments",
+    "#/object/cluster.x-k8s.io/machinedeployments/default/harbour-workers",
+    "#/logs",
+    "#/plane",
+    "#/access",
+)
+
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH (tools/browser/install)"),
+    pytest.mark.skipif(not AXE.exists(), reason="the packages of ui/ are not installed (tools/browser/install)"),
+    pytest.mark.timeout(300),
+]
+
+
+def homeport(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "homeport", *args], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@dataclass
+class Site:
+    """A plane with a healthy cluster `harbour` and a cluster `jetty` whose image does not exist."""
+
+    data: Path
+    kubectl: Cluster
+
+    def link(self, *options: str) -> str:
+        done = homeport("dashboard", *(options or ("--data", str(self.data))))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()[0]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Site]:
+    data = tmp_path_factory.mktemp("dashboard") / "data"
+    started = homeport("up", "--sim", "--data", str(data), "--listen", "127.0.0.1:0", "--detach")
+    assert started.returncode == 0, started.stdout + started.stderr
+    assert "homeport dashboard" in started.stdout
+    cluster = Cluster("ours", kubectl, data / "kubeconfig", tmp_path_factory.mktemp("home"))
+    manifest = (ROOT / "examples/02-cluster/cluster.yaml").read_text()
+    broken = manifest.replace("harbour", "jetty").replace("10.0.0.101", "10.0.0.102")
+    broken = broken.replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
+    assert "no-such-image" in broken
+    cluster.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
+    cluster.ok("apply", "-f", "-", stdin=manifest)
+    cluster.ok("apply", "-f", "-", stdin=broken)
+    cluster.ok("wait", "cluster/harbour", "--for=condition=Available", "--timeout=120s", seconds=130)
+    yield Site(data, cluster)
+    stopped = homeport("down", "--data", str(data))
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield made
+        made.close()
+
+
+@dataclass
+class Visit:
+    """A logged-in page, and everything that its console complained about."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    answers: list[tuple[int, str]] = field(default_factory=list)
+
+    def go(self, address: str) -> None:
+        self.page.evaluate("address => { location.hash = address }", address)
+
+    def text(self, selector: str = "main") -> str:
+        return self.page.inner_text(selector)
+
+
+def log_in(browser: Browser, link: str, **options: Any) -> Visit:
+    context: BrowserContext = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    visit = Visit(page)
+    page.on("console", lambda said: visit.complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
+    page.on("response", lambda answer: visit.answers.append((answer.status, answer.url)))
+    page.goto(link)
+    page.wait_for_selector("main h1")
+    return visit
+
+
+@pytest.fixture
+def visit(site: Site, browser: Browser) -> Iterator[Visit]:
+    made = log_in(browser, site.link())
+    yield made
+    made.page.context.close()
+
+
+def test_the_front_page_says_why_with_no_click(visit: Visit) -> None:
+    expect(visit.page.locator("article.sick")).to_contain_text("image 'no-such-image' not found")
+    expect(visit.page.locator("article.well", has_text="harbour")).to_contain_text("5 of 5")
+    link = visit.page.locator("article.sick .cause a")
+    expect(link).to_contain_text("jetty")
+    assert visit.complaints == []
+
+
+def test_the_code_leaves_the_address_and_works_once(site: Site, browser: Browser) -> None:
+    link = site.link()
+    first = log_in(browser, link)
+    assert "code" not in first.page.url
+    other = browser.new_context().new_page()
+    other.goto(link)
+    expect(other.locator("main")).to_contain_text("used already")
+    expect(other.locator("main")).to_contain_text("homeport dashboard")
+    for page in (first.page, other):
+        page.context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible_and_silent(visit: Visit, theme: str) -> None:
+    visit.page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+    visit.page.evaluate("theme => localStorage.setItem('homeport-theme', theme)", theme)
+    visit.page.reload()
+    for address in PAGES:
+        visit.go(address)
+        expect(visit.page.locator("main h1")).to_be_visible()
+        expect(visit.page.locator("main")).not_to_contain_text("Reading")
+        # As a debugger does it: the policy of the page admits no script but its own.
+        visit.page.context.new_cdp_session(visit.page).send("Runtime.evaluate", {"expression": AXE.read_text()})
+        found = visit.page.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.nodes[0].html])")
+        assert found == [], f"{address}: {found}"
+    assert visit.complaints == []
+
+
+def test_the_tree_follows_a_change(visit: Visit, site: Site) -> None:
+    visit.go("#/cluster/Cluster/default/harbour")
+    workers = visit.page.locator('li[data-object="MachineDeployment/harbour-workers"]')
+    expect(workers.locator("> .leaf")).to_contain_text("2 of 2 ready")
+    site.kubectl.ok("scale", "machinedeployment/harbour-workers", "--replicas=3")
+    expect(workers.locator("> .leaf")).to_contain_text("3 of 3 ready")
+    visit.page.get_by_role("button", name="Scale").click()
+    dialog = visit.page.get_by_role("dialog")
+    dialog.get_by_label("What").select_option(label="MachineDeployment harbour-workers")
+    dialog.get_by_label("Replicas").fill("2")
+    expect(dialog).to_contain_text("1 machines will be deleted")
+    expect(dialog.locator("code")).to_contain_text(
+        "kubectl scale -n default machinedeployments.cluster.x-k8s.io/harbour-workers --replicas 2"
+    )
+    dialog.get_by_role("button", name="Scale", exact=True).click()
+    expect(workers.locator("> .leaf")).to_contain_text("2 of 2 ready")
+    assert visit.complaints == []
+
+
+def test_a_change_is_reviewed_before_it_is_applied(visit: Visit, site: Site) -> None:
+    visit.go("#/object/cluster.x-k8s.io/clusters/default/harbour")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    content = text.input_value()
+    assert "managedFields" not in content
+    text.fill(content.replace("  annotations:\n", "  annotations:\n    example.com/team: quay-side\n", 1))
+    visit.page.get_by_role("button", name="Review the change").click()
+    expect(visit.page.locator(".diff .add")).to_contain_text("example.com/team: quay-side")
+    label = ("get", "cluster/harbour", "-o", "jsonpath={.metadata.annotations.example\\.com/team}")
+    assert site.kubectl.ok(*label) == ""  # a dry run writes nothing
+    visit.page.get_by_role("button", name="Apply").click()
+    expect(visit.page.locator(".notice.good")).to_contain_text("was changed")
+    assert site.kubectl.ok(*label) == "quay-side"
+
+
+def test_two_who_change_the_same_see_both_sides(visit: Visit, site: Site) -> None:
+    visit.go("#/object/cluster.x-k8s.io/machinedeployments/default/harbour-workers")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    site.kubectl.ok("annotate", "--overwrite", "machinedeployment/harbour-workers", "example.com/by=somebody-else")
+    text.fill(text.input_value().replace("  replicas: 2\n", "  replicas: 4\n", 1))
+    visit.page.get_by_role("button", name="Review the change").click()
+    expect(visit.page.get_by_role("alert")).to_contain_text("the object has been modified")
+    expect(visit.page.locator(".diff")).to_contain_text("somebody-else")
+    assert site.kubectl.ok("get", "machinedeployment/harbour-workers", "-o", "jsonpath={.spec.replicas}") == "2"
+
+
+def test_deletion_lists_the_machines_and_asks_for_the_name(visit: Visit, site: Site) -> None:
+    visit.go("#/cluster/Cluster/default/harbour")
+    visit.page.get_by_role("button", name="Delete", exact=True).click()
+    dialog = visit.page.get_by_role("dialog")
+    expect(dialog.locator(".doomed li")).to_have_count(5)
+    confirm = dialog.get_by_role("button", name="Delete", exact=True)
+    expect(confirm).to_be_disabled()
+    dialog.get_by_role("textbox").fill("harbou")
+    expect(confirm).to_be_disabled()
+    dialog.get_by_role("textbox").fill("harbour")
+    expect(confirm).to_be_enabled()
+    visit.page.keyboard.press("Escape")
+    assert site.kubectl.ok("get", "cluster/harbour", "-o", "jsonpath={.metadata.deletionTimestamp}") == ""
+
+
+def test_a_cluster_is_created_from_the_form(visit: Visit, site: Site) -> None:
+    visit.go("#/create?api=TenantCluster")
+    visit.page.get_by_label("Name", exact=True).fill("Not-A-Name")
+    visit.page.get_by_role("button", name="Check").click()
+    assert visit.page.get_by_label("Name", exact=True).evaluate("input => input.validity.patternMismatch")
+    visit.page.get_by_label("Name", exact=True).fill("pier")
+    visit.page.get_by_label("kubernetesVersion").fill("nonsense")
+    visit.page.get_by_role("button", name="Check").click()
+    expect(visit.page.get_by_role("alert").first).to_contain_text("kubernetesVersion")
+    visit.page.get_by_label("kubernetesVersion").fill("")
+    visit.page.get_by_role("button", name="Check").click()
+    expect(visit.page.get_by_text("The API server accepts it.")).to_be_visible()
+    assert site.kubectl.run("get", "tenantcluster/pier").code != 0
+    visit.page.get_by_role("button", name="Create", exact=True).click()
+    expect(visit.page.locator("main h1")).to_contain_text("pier")
+    site.kubectl.ok("delete", "tenantcluster/pier", "--timeout=100s", seconds=110)
+
+
+def test_the_keyboard_finds_everything(visit: Visit) -> None:
+    visit.page.keyboard.press("Control+k")
+    visit.page.keyboard.type("harbour")
+    expect(visit.page.get_by_role("dialog").get_by_role("option").first).to_contain_text("harbour")
+    visit.page.keyboard.press("Enter")
+    expect(visit.page.locator("main h1")).to_contain_text("harbour")
+
+
+def test_a_restarted_connection_is_shown_and_comes_back(visit: Visit) -> None:
+    expect(visit.page.locator(".link")).to_have_text("live")
+    visit.page.get_by_role("button", name="Log out").click()
+    expect(visit.page.locator("main")).to_contain_text("You are logged out.")
+    visit.page.reload()
+    expect(visit.page.locator("main")).to_contain_text("homeport dashboard")
+
+
+# -- what others must not be able to do --------------------------------------------------------------------------
+
+
+def ask(address: str, method: str, path: str, headers: dict[str, str], body: object = None) -> tuple[int, Any]:
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    try:
+        content = None if body is None else json.dumps(body)
+        connection.request(method, f"/dashboard/{path}", content, {"Content-Type": "application/json", **headers})
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, (dict(answer.getheaders()), text)
+    finally:
+        connection.close()
+
+
+@dataclass
+class Keys:
+    address: str
+    origin: str
+    cookie: str
+    key: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Origin": self.origin, "Cookie": self.cookie, "X-Homeport-Key": self.key}
+
+
+@pytest.fixture
+def keys(site: Site) -> Keys:
+    address, _, code = site.link().partition("#code=")
+    origin = address.removesuffix("/dashboard/")
+    status, (headers, text) = ask(address, "POST", "session", {"Origin": origin}, {"code": code})
+    assert status == 200
+    cookie = headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Strict" in cookie
+    assert "Path=/dashboard/" in cookie
+    return Keys(address, origin, cookie.partition(";")[0], json.loads(text)["key"])
+
+
+LIST = {"method": "GET", "path": "/api/v1/namespaces"}
+
+
+def test_both_halves_of_the_key_are_needed(keys: Keys) -> None:
+    assert ask(keys.address, "POST", "request", keys.headers, LIST)[0] == 200
+    for missing in ("Cookie", "X-Homeport-Key"):
+        headers = {name: value for name, value in keys.headers.items() if name != missing}
+        assert ask(keys.address, "POST", "request", headers, LIST)[0] == 401
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"Origin": "http://evil.example"},
+        {"Host": "evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_other_sites_reach_nothing(keys: Keys, change: dict[str, str]) -> None:
+    assert ask(keys.address, "POST", "request", {**keys.headers, **change}, LIST)[0] == 403
+
+
+def test_the_cookie_is_worth_nothing_at_the_api(keys: Keys, site: Site) -> None:
+    server = site.kubectl.ok("config", "view", "--minify", "-o", "jsonpath={.clusters[0].cluster.server}")
+    done = subprocess.run(
+        [
+            "curl",
+            "-sk",
+            "-H",
+            f"Cookie: {keys.cookie}",
+            "-H",
+            f"X-Homeport-Key: {keys.key}",
+            f"{server}/api/v1/secrets",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert json.loads(done.stdout)["code"] in (401, 403)
+
+
+def test_answers_carry_a_strict_policy(keys: Keys) -> None:
+    _, (headers, _) = ask(keys.address, "GET", "", {})
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.fixture
+def jane(site: Site, tmp_path: Path) -> Path:
+    """The kubeconfig of a user who may edit one namespace and sees no other."""
+    for args in (
+        ("create", "namespace", "janes"),
+        ("create", "serviceaccount", "jane", "-n", "janes"),
+        ("create", "rolebinding", "jane", "-n", "janes", "--clusterrole=edit", "--serviceaccount=janes:jane"),
+        ("create", "role", "clusters", "-n", "janes", "--verb=*", "--resource=*.cluster.x-k8s.io"),
+        ("create", "rolebinding", "clusters", "-n", "janes", "--role=clusters", "--serviceaccount=janes:jane"),
+    ):
+        site.kubectl.run(*args)
+    token = site.kubectl.ok("create", "token", "jane", "-n", "janes").strip()
+    view = json.loads(site.kubectl.ok("config", "view", "--raw", "--minify", "-o", "json"))
+    view["users"] = [{"name": "jane", "user": {"token": token}}]
+    view["contexts"] = [
+        {"name": "jane", "context": {"cluster": view["clusters"][0]["name"], "user": "jane", "namespace": "janes"}}
+    ]
+    view["current-context"] = "jane"
+    file = tmp_path / "jane.json"
+    file.write_text(json.dumps(view))
+    file.chmod(0o600)
+    return file
+
+
+def test_a_user_of_one_namespace_sees_it_and_nothing_else(site: Site, browser: Browser, jane: Path) -> None:
+    site.kubectl.run("create", "configmap", "hers", "-n", "janes")
+    visit = log_in(browser, site.link("--kubeconfig", str(jane), "--data", str(site.data)))
+    expect(visit.page.locator(".who")).to_have_text("system:serviceaccount:janes:jane")
+    expect(visit.page.locator(".space select")).to_have_value("janes")
+    expect(visit.page.locator("main")).to_contain_text("no clusters in namespace janes")
+    assert "harbour" not in visit.text("body")
+    visit.go("#/kinds/core/configmaps?ns=janes")
+    expect(visit.page.get_by_role("table")).to_contain_text("hers")
+    visit.go("#/object/cluster.x-k8s.io/clusters/default/harbour")
+    expect(visit.page.get_by_role("alert")).to_contain_text("forbidden")
+    assert [each for each in visit.answers if each[0] == 403] == []
+    visit.page.context.close()
+
+
+def test_a_right_that_is_taken_away_empties_the_page(site: Site, browser: Browser, jane: Path) -> None:
+    site.kubectl.run("create", "configmap", "hers", "-n", "janes")
+    visit = log_in(browser, site.link("--kubeconfig", str(jane), "--data", str(site.data)))
+    visit.go("#/kinds/core/configmaps?ns=janes")
+    expect(visit.page.get_by_role("table")).to_contain_text("hers")
+    site.kubectl.ok("delete", "rolebinding/jane", "-n", "janes")
+    expect(visit.page.locator("main")).not_to_contain_text("hers")
+    visit.page.context.close()
+
+
+def test_an_account_that_is_deleted_is_logged_out_of_everything(site: Site, browser: Browser, jane: Path) -> None:
+    visit = log_in(browser, site.link("--kubeconfig", str(jane), "--data", str(site.data)))
+    site.kubectl.ok("delete", "serviceaccount/jane", "-n", "janes")
+    visit.go("#/object/core/configmaps/janes/kube-root-ca.crt")
+    expect(visit.page.get_by_role("alert")).to_be_visible()
+    assert visit.page.locator("textarea").count() == 0
+    visit.page.context.close()

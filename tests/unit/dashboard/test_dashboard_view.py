@@ -1,0 +1,77 @@
+"""What pages get: rows of columns, and trees with their equal machines folded."""
+
+from __future__ import annotations
+
+import pytest
+
+from homeport.api.meta import Unstructured
+from homeport.app.tree.branch import Branch
+from homeport.dashboard.column import MOST_TEXT, ColumnError, readers, row
+from homeport.dashboard.page import HEADERS, load
+from homeport.dashboard.topic.group import ALONE, grouped
+
+
+def machine(name: str = "a", **status: object) -> Unstructured:
+    return Unstructured(
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Machine",
+            "metadata": {"name": name, "namespace": "default", "uid": f"u-{name}"},
+            "spec": {"clusterName": "harbour", "version": "v1.30.0"},
+            "status": status,
+        }
+    )
+
+
+def test_a_row_has_identity_and_the_columns_that_were_asked_for() -> None:
+    ready = {"type": "Ready", "status": "False", "reason": "NoImage", "message": "image x is missing"}
+    found = row(
+        machine(conditions=[ready]),
+        readers([["spec", "clusterName"], ["status", "no", "such"], "@condition/Ready", "@version"]),
+    )
+    assert found == [
+        "u-a",
+        "default",
+        "a",
+        None,
+        False,
+        "harbour",
+        None,
+        ["False", "NoImage", "image x is missing"],
+        "v1.30.0",
+    ]
+
+
+def test_long_texts_are_cut() -> None:
+    found = row(machine(phase="x" * 10_000), readers([["status", "phase"]]))
+    assert len(found[-1]) == MOST_TEXT
+
+
+@pytest.mark.parametrize("columns", ["x", [1], [[]], [["a"] * 20], ["@nonsense"], [["a"]] * 100])
+def test_columns_that_make_no_sense_are_refused(columns: object) -> None:
+    with pytest.raises(ColumnError):
+        readers(columns)
+
+
+def tree(*machines: Branch) -> Branch:
+    return Branch("MachineDeployment", "workers", children=list(machines))
+
+
+def test_equal_machines_are_one_group_and_sick_ones_come_first() -> None:
+    well = [Branch("Machine", f"m{n}", healthy=True, state="Available") for n in range(ALONE + 4)]
+    sick = Branch("Machine", "z", healthy=False, state="Failed", problem="no image")
+    children = grouped(tree(*well, sick)).children
+    assert [(each.kind, each.name) for each in children] == [("Machine", "z"), ("Group", f"{ALONE + 4} Machines")]
+
+
+def test_a_few_equal_machines_are_shown_one_by_one() -> None:
+    children = grouped(tree(*(Branch("Machine", f"m{n}", state="Available") for n in range(ALONE)))).children
+    assert [each.name for each in children] == [f"m{n}" for n in range(ALONE)]
+
+
+def test_the_page_is_packed_with_the_program() -> None:
+    files = load()
+    assert {"", "app.js", "app.css", "worker.js", "icon.svg"} <= set(files)
+    assert len(files["app.js"].packed) <= 60 * 1024
+    assert b"<script>" not in files[""].plain  # the policy allows none
+    assert "'unsafe" not in HEADERS["Content-Security-Policy"]

@@ -1,0 +1,112 @@
+// The shell: who is logged in, where we are, and whether the plane is connected.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { loadKinds } from "./kind";
+import { Palette } from "./palette";
+import { PAGES } from "./pages";
+import { href, route } from "./route";
+import { may, get } from "./request";
+import { begin, leave, problem, user } from "./session";
+import { choose, home, space, spaces } from "./space";
+import { connect, link } from "./stream";
+import { Notices, report } from "./ui";
+import { Cluster } from "./page/cluster";
+import { Create } from "./page/create";
+import { Kinds } from "./page/kinds";
+import { Logs } from "./page/logs";
+import { Machines } from "./page/machines";
+import { ObjectPage } from "./page/object";
+import { Overview } from "./page/overview";
+import { Access, Plane } from "./page/plane";
+import { Timeline } from "./page/timeline";
+
+const VIEWS: Record<string, () => any> = {
+  "": Overview, cluster: Cluster, machines: Machines, create: Create, timeline: Timeline, kinds: Kinds, logs: Logs,
+  plane: Plane, access: Access, object: ObjectPage,
+};
+const LINKS = { connecting: "connecting …", open: "live", lost: "no connection: trying again", ended: "logged out" };
+
+function theme(): string {
+  return localStorage.getItem("homeport-theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+}
+
+function App() {
+  const [palette, setPalette] = useState(false);
+  const [shade, setShade] = useState(theme());
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); setPalette(true); }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+  useEffect(() => {
+    document.documentElement.dataset.theme = shade;
+    localStorage.setItem("homeport-theme", shade);
+  }, [shade]);
+  if (!user.value) return <Stranger />;
+  const here = route.value.parts[0] ?? "";
+  const View = VIEWS[here] ?? (() => <p class="lonely">There is no such page. <a href="#/">Clusters</a></p>);
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>To the content</a>
+      <header class="top">
+        <a class="brand" href="#/"><img src="icon.svg" alt="" width="22" height="22" /> Homeport</a>
+        <button type="button" class="search" onClick={() => setPalette(true)}>Go to … <kbd>Ctrl K</kbd></button>
+        <label class="space">Namespace <Spaces /></label>
+        <span class={`link ${link.value}`} role="status">{LINKS[link.value]}</span>
+        <button type="button" aria-label={shade === "dark" ? "Light theme" : "Dark theme"} onClick={() => setShade(shade === "dark" ? "light" : "dark")}>{shade === "dark" ? "☀" : "☾"}</button>
+        <span class="who" title={user.value}>{user.value}</span>
+        <button type="button" onClick={() => void leave()}>Log out</button>
+      </header>
+      <nav class="side" aria-label="Pages">
+        {PAGES.map((each) => (
+          <a key={each.name} href={href(each.parts, space.value ? { ns: space.value } : {})} aria-current={(each.parts[0] ?? "") === (here === "cluster" ? "" : here === "object" ? "kinds" : here) ? "page" : undefined}>{each.name}</a>
+        ))}
+      </nav>
+      <main id="content" tabIndex={-1}><View /></main>
+      <Notices />
+      {palette && <Palette onClose={() => setPalette(false)} />}
+    </>
+  );
+}
+
+function Spaces() {
+  return (
+    <select value={space.value} onChange={(event) => choose(event.currentTarget.value)}>
+      {spaces.value.map((each) => <option key={each} value={each}>{each || "all"}</option>)}
+    </select>
+  );
+}
+
+function Stranger() {
+  return (
+    <main class="stranger">
+      <h1><img src="icon.svg" alt="" width="36" height="36" /> Homeport</h1>
+      {problem.value && <p role="alert">{problem.value}</p>}
+      <p>To log in, run this where your kubeconfig is, and open the link that it prints:</p>
+      <pre tabIndex={0}>homeport dashboard</pre>
+    </main>
+  );
+}
+
+async function loadSpaces(): Promise<void> {
+  if (await may("list", "cluster.x-k8s.io", "clusters", "").catch(() => false)) {
+    const names = (await may("list", "", "namespaces", "")) ? ((await get("/api/v1/namespaces")).items as any[]).map((each) => each.metadata.name as string) : [home.value];
+    spaces.value = ["", ...names];
+    return;
+  }
+  spaces.value = [home.value];
+  choose(home.value);
+}
+
+async function main(): Promise<void> {
+  await begin();
+  if (user.value) {
+    connect();
+    await loadSpaces().catch((error: Error) => report(error.message));
+    loadKinds().catch((error: Error) => report(error.message));
+  }
+  render(<App />, document.getElementById("app")!);
+}
+void main();

@@ -1,0 +1,115 @@
+// One object: edit, dry run, difference, apply.
+import { useEffect, useState } from "preact/hooks";
+import { byPlural, kinds, path, type Kind } from "../kind";
+import { diff, type Line } from "../diff";
+import { route, href } from "../route";
+import { may, Refusal, send } from "../request";
+import { Command, report } from "../ui";
+import { Happened } from "./timeline";
+
+/** Without what the server keeps for itself: nobody edits it, and it hides the rest. */
+function tidy(text: string): string {
+  const made: string[] = [];
+  let skipping = false;
+  for (const line of text.split("\n")) {
+    if (/^ {2}managedFields:/.test(line)) { skipping = true; continue; }
+    if (skipping && /^( {2}-| {4}| {3})/.test(line)) continue;
+    skipping = false;
+    made.push(line);
+  }
+  return made.join("\n");
+}
+
+export function ObjectPage() {
+  const [, group = "", plural = "", space = "", name = ""] = route.value.parts;
+  const kind = byPlural(plural, group === "core" ? "" : group);
+  if (!kind) return <p class="lonely">{kinds.value.length ? `The API server has no ${plural}.` : "Reading the kinds …"}</p>;
+  return <Editor key={route.value.parts.join("/")} kind={kind} namespace={space === "-" ? "" : space} name={name} />;
+}
+
+function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name: string }) {
+  const [held, setHeld] = useState<string | null>(null);
+  const [text, setText] = useState("");
+  const [lines, setLines] = useState<Line[] | null>(null);
+  const [problem, setProblem] = useState("");
+  const [theirs, setTheirs] = useState<Line[] | null>(null);
+  const [writable, setWritable] = useState(false);
+  const where = path(kind, namespace, name);
+  const secret = kind.kind === "Secret" && !kind.group;
+
+  async function load(): Promise<string> {
+    const found = tidy((await send("GET", where, "", "application/json", "application/yaml")).text);
+    setHeld(found);
+    setText(found);
+    setLines(null);
+    setTheirs(null);
+    setProblem("");
+    return found;
+  }
+  useEffect(() => {
+    load().catch((error: Error) => setProblem(error.message));
+    may("update", kind.group, kind.plural, namespace, name).then(setWritable).catch(() => setWritable(false));
+  }, [where]);
+
+  async function write(dry: boolean): Promise<void> {
+    setProblem("");
+    try {
+      const query = dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict";
+      const answer = await send("PUT", where + query, text, "application/yaml", "application/yaml");
+      if (answer.warning) report(answer.warning);
+      if (dry) { setLines(diff(held ?? "", tidy(answer.text))); return; }
+      report(`${kind.kind} ${name} was changed`, "good");
+      await load();
+    } catch (error) {
+      setProblem((error as Error).message);
+      if (error instanceof Refusal && error.status === 409) {
+        const fresh = tidy((await send("GET", where, "", "application/json", "application/yaml")).text);
+        setTheirs(diff(held ?? "", fresh));
+      }
+    }
+  }
+
+  const changed = held !== null && text !== held;
+  return (
+    <>
+      <h1>{name} <small>{kind.kind}{namespace ? ` in ${namespace}` : ""} · <a href={href(["kinds", kind.group || "core", kind.plural])}>all {kind.plural}</a></small></h1>
+      {problem && <p class="cause banner" role="alert">{problem}</p>}
+      {theirs && <section><h2>Changed by somebody else meanwhile</h2><Difference lines={theirs} /><button type="button" onClick={() => void load()}>Start again from their version</button></section>}
+      {secret && <p class="faint">Values of Secrets are shown as they are stored (base64).</p>}
+      {held !== null && (
+        <>
+          <label class="editor">YAML of {kind.kind} {name}
+            <textarea spellcheck={false} readOnly={!writable} value={text} rows={Math.min(32, text.split("\n").length + 1)}
+              onInput={(event) => { setText(event.currentTarget.value); setLines(null); }} />
+          </label>
+          <p class="actions">
+            {!writable && <span class="faint">You may not update {kind.plural}{kind.group ? "." + kind.group : ""}{namespace ? ` in namespace ${namespace}` : ""}.</span>}
+            <button type="button" class="main" disabled={!changed} onClick={() => void write(true)}>Review the change</button>
+            <button type="button" disabled={!changed} onClick={() => void load()}>Discard</button>
+          </p>
+          {lines && (
+            <section aria-label="The change">
+              <h2>What will be written</h2>
+              <Difference lines={lines} />
+              <Command text={`kubectl edit ${kind.plural}${kind.group ? "." + kind.group : ""} ${name}${namespace ? ` -n ${namespace}` : ""}`} />
+              <button type="button" class="main" onClick={() => void write(false)}>Apply</button>
+            </section>
+          )}
+        </>
+      )}
+      <h2>What happened</h2>
+      <Happened namespace={namespace} about={name} />
+    </>
+  );
+}
+
+export function Difference({ lines }: { lines: Line[] }) {
+  if (!lines.some((each) => each.sign === "+" || each.sign === "-")) return <p class="faint">Nothing changes.</p>;
+  return (
+    <div class="diff" tabIndex={0} role="region" aria-label="Differences">
+      {lines.map((each, index) => (
+        <div key={index} class={each.sign === "+" ? "add" : each.sign === "-" ? "del" : each.sign === "…" ? "gap" : ""}>{each.sign} {each.text}</div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,66 @@
+// What needs attention, and why, in one sentence for each cluster.
+import { href } from "../route";
+import { space } from "../space";
+import { Bar, ObjectLink, State, useTopic } from "../ui";
+
+export type Line = {
+  kind: string; namespace: string; name: string; healthy: boolean | null; state: string; version: string;
+  machines: number; ready: number; desired: number; cause: string;
+  at: { kind: string; namespace: string; name: string; apiVersion: string } | null;
+};
+type Clusters = { clusters: Line[]; problem: string };
+
+export function Overview() {
+  const [state, error] = useTopic<Clusters>("overview", { namespace: space.value }, (_, message) => message);
+  if (error) return <p class="lonely bad">{error}</p>;
+  if (!state) return <p class="lonely">Reading the clusters …</p>;
+  const sick = state.clusters.filter((each) => each.healthy === false || each.cause);
+  const well = state.clusters.filter((each) => !sick.includes(each));
+  const machines = state.clusters.reduce((sum, each) => sum + each.machines, 0);
+  return (
+    <>
+      <h1>Clusters</h1>
+      <p class="sum">
+        <b>{state.clusters.length}</b> {state.clusters.length === 1 ? "cluster" : "clusters"} · <b>{machines}</b> machines ·{" "}
+        {sick.length ? <b class="bad">{sick.length} not healthy</b> : <b class="good">all healthy</b>}
+        {" · "}<a href={href(["create"])}>Create a cluster</a>
+      </p>
+      {state.clusters.length === 0 && <p class="lonely">There are no clusters {space.value ? `in namespace ${space.value}` : "yet"}. <a href={href(["create"])}>Create the first one</a>.</p>}
+      {sick.length > 0 && <section aria-label="Not healthy">{sick.map((each) => <Sick key={id(each)} line={each} />)}</section>}
+      {well.length > 0 && (
+        <section class="cards" aria-label="Healthy">
+          {well.slice(0, 200).map((each) => <Well key={id(each)} line={each} />)}
+          {well.length > 200 && <p class="faint">and {well.length - 200} more: choose a namespace, or search with Ctrl-K</p>}
+        </section>
+      )}
+    </>
+  );
+}
+
+const id = (line: Line) => `${line.kind}/${line.namespace}/${line.name}`;
+const link = (line: Line) => href(["cluster", line.kind, line.namespace, line.name]);
+
+function Sick({ line }: { line: Line }) {
+  return (
+    <article class="sick">
+      <h2><a href={link(line)}>{line.name}</a> <small>{line.kind} in {line.namespace}</small></h2>
+      <State state={line.state} healthy={line.healthy} />
+      <Bar done={line.ready} of={Math.max(line.desired, line.machines)} />
+      <p class="cause">
+        {line.cause || "No object reports a cause yet."}{" "}
+        {line.at && <ObjectLink {...line.at} label={`Show ${line.at.kind} ${line.at.name}`} />}
+      </p>
+    </article>
+  );
+}
+
+function Well({ line }: { line: Line }) {
+  return (
+    <article class="well">
+      <h2><a href={link(line)}>{line.name}</a></h2>
+      <small>{line.kind} · {line.namespace} {line.version && `· ${line.version}`}</small>
+      <State state={line.state} healthy={line.healthy} />
+      <Bar done={line.ready} of={Math.max(line.desired, line.machines)} />
+    </article>
+  );
+}

@@ -1,0 +1,72 @@
+// The plane itself: its parts, controllers, queues, certificates; and who the user is.
+import { useEffect, useState } from "preact/hooks";
+import { may, send } from "../request";
+import { user } from "../session";
+import { space, home } from "../space";
+import { kinds } from "../kind";
+import { Command, State } from "../ui";
+
+export function Plane() {
+  const [state, setState] = useState<any>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    const read = () => send("POST", "/homeport/status").then((found) => { setState(JSON.parse(found.text)); setProblem(""); }).catch((error: Error) => setProblem(error.message));
+    void read();
+    const timer = setInterval(() => { if (!document.hidden) void read(); }, 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <>
+      <h1>The plane</h1>
+      {problem && <p class="lonely">{problem.includes("not") ? `This cluster does not report about its plane, or you may not see it: ${problem}` : problem}</p>}
+      {state && (
+        <>
+          <section><h2>Parts</h2>
+            <table class="plain"><thead><tr><th>Part</th><th>State</th><th>Problem</th></tr></thead>
+              <tbody>{(state.parts ?? []).map((each: any) => (
+                <tr key={each.name}><td>{each.name}</td><td><State state={each.state ?? ""} healthy={each.state === "running" ? true : null} /></td><td>{each.error ?? ""}</td></tr>
+              ))}</tbody></table>
+          </section>
+          <section><h2>Controllers</h2>
+            <div class="scroll" tabIndex={0} role="region" aria-label="Controllers">
+              <table class="plain"><thead><tr><th>Controller</th><th>Queued</th><th>Delayed</th><th>Reconciles</th><th>Errors</th><th>Unfinished</th></tr></thead>
+                <tbody>{(state.controllers ?? []).map((each: any) => (
+                  <tr key={each.name}><td>{each.name}</td><td>{each.queue}</td><td>{each.delayed}</td><td>{each.reconciles}</td><td>{each.errors}</td><td>{each.unfinishedCount}</td></tr>
+                ))}</tbody></table>
+            </div>
+          </section>
+        </>
+      )}
+      <Command text="homeport status --controllers" />
+      <Command text="homeport backup" />
+    </>
+  );
+}
+
+const VERBS = ["get", "list", "watch", "create", "update", "patch", "delete"];
+const ASKED = ["clusters", "machines", "machinedeployments", "tenantclusters", "clusterdeployments", "secrets", "events"];
+
+export function Access() {
+  const [table, setTable] = useState<Record<string, boolean[]>>({});
+  const where = space.value || "";
+  useEffect(() => {
+    for (const kind of kinds.value.filter((each) => ASKED.includes(each.plural))) {
+      void Promise.all(VERBS.map((verb) => may(verb, kind.group, kind.plural, where).catch(() => false)))
+        .then((found) => setTable((held) => ({ ...held, [`${kind.plural}${kind.group ? "." + kind.group : ""}`]: found })));
+    }
+  }, [where, kinds.value.length]);
+  return (
+    <>
+      <h1>Access</h1>
+      <p>You are <b>{user.value}</b>. The dashboard has no rights of its own: it does what you may, with your credential. Your kubeconfig names the namespace <b>{home.value}</b>.</p>
+      <h2>What you may {where ? `in namespace ${where}` : "in all namespaces"}</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Rights">
+        <table class="plain"><thead><tr><th>Resource</th>{VERBS.map((verb) => <th key={verb}>{verb}</th>)}</tr></thead>
+          <tbody>{Object.entries(table).sort().map(([name, found]) => (
+            <tr key={name}><td>{name}</td>{found.map((each, index) => <td key={VERBS[index]}>{each ? "yes" : <span class="faint">no</span>}</td>)}</tr>
+          ))}</tbody></table>
+      </div>
+      <Command text={`kubectl auth can-i --list${where ? ` -n ${where}` : ""}`} />
+    </>
+  );
+}

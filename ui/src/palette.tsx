@@ -1,0 +1,38 @@
+// The command palette: everything that has a page, by name.
+import { useMemo, useState } from "preact/hooks";
+import { kinds } from "./kind";
+import { href } from "./route";
+import { Dialog, useTopic } from "./ui";
+import type { Line } from "./page/overview";
+import { PAGES } from "./pages";
+
+const COMBOBOX: any = { role: "combobox", "aria-expanded": "true" };
+
+export function Palette({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [state] = useTopic<{ clusters: Line[] }>("overview", { namespace: "" }, (_, message) => message);
+  const all = useMemo(() => [
+    ...PAGES.map((each) => ({ label: each.name, hint: "page", to: href(each.parts) })),
+    ...(state?.clusters ?? []).map((each) => ({ label: each.name, hint: `${each.kind} in ${each.namespace}`, to: href(["cluster", each.kind, each.namespace, each.name]) })),
+    ...kinds.value.map((each) => ({ label: each.kind, hint: each.group || "core", to: href(["kinds", each.group || "core", each.plural]) })),
+  ], [state, kinds.value]);
+  const found = all.filter((each) => `${each.label} ${each.hint}`.toLowerCase().includes(text.toLowerCase())).slice(0, 12);
+  const open = (to: string) => { onClose(); location.hash = to; };
+  return (
+    <Dialog title="Go to" onClose={onClose}>
+      <input type="search" autofocus aria-label="Name of a page, cluster or kind" {...COMBOBOX} aria-controls="found" aria-activedescendant={found[at] ? `found-${at}` : undefined}
+        value={text} onInput={(event) => { setText(event.currentTarget.value); setAt(0); }}
+        onKeyDown={(event) => {
+          if (event.key === "ArrowDown") { event.preventDefault(); setAt(Math.min(at + 1, found.length - 1)); }
+          if (event.key === "ArrowUp") { event.preventDefault(); setAt(Math.max(at - 1, 0)); }
+          if (event.key === "Enter" && found[at]) { event.preventDefault(); open(found[at].to); }
+        }} />
+      <ul id="found" class="found" role="listbox" aria-label="Results">
+        {found.map((each, index) => (
+          <li key={each.to} id={`found-${index}`} role="option" aria-selected={index === at} onClick={() => open(each.to)}>{each.label} <small class="faint">{each.hint}</small></li>
+        ))}
+      </ul>
+    </Dialog>
+  );
+}

@@ -1,0 +1,48 @@
+// Requests to the API server, with the rights of the user.
+import { key, ended } from "./session";
+
+export class Refusal extends Error {
+  constructor(readonly status: number, message: string, readonly body: any) {
+    super(message);
+  }
+}
+
+export type Answer = { text: string; warning: string };
+
+export async function send(
+  method: string, path: string, body = "", contentType = "application/json", accept = "application/json",
+): Promise<Answer> {
+  let answer: Response;
+  try {
+    answer = await fetch("request", {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Homeport-Key": key() },
+      body: JSON.stringify({ method, path, body, contentType, accept }),
+    });
+  } catch {
+    throw new Refusal(0, "the plane does not answer: is it running?", null);
+  }
+  const text = await answer.text();
+  const status = Number(answer.headers.get("X-Homeport-Status") ?? answer.status);
+  if (answer.status === 401) ended();
+  if (status >= 300) {
+    let parsed: any = null;
+    try { parsed = JSON.parse(text); } catch { /* plain text */ }
+    throw new Refusal(status, parsed?.message ?? text.slice(0, 300), parsed);
+  }
+  return { text, warning: answer.headers.get("X-Homeport-Warning") ?? "" };
+}
+
+export async function get(path: string): Promise<any> {
+  return JSON.parse((await send("GET", path)).text);
+}
+
+export async function may(verb: string, group: string, resource: string, namespace: string, name = ""): Promise<boolean> {
+  const [plural, subresource = ""] = resource.split("/");
+  const review = {
+    apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview",
+    spec: { resourceAttributes: { verb, group, resource: plural, subresource, namespace, name } },
+  };
+  const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+  return Boolean(JSON.parse((await send("POST", path, JSON.stringify(review))).text).status?.allowed);
+}

@@ -1,0 +1,52 @@
+// Subscriptions of this tab, through the worker that all tabs share; without one, through a socket of its own.
+import { signal } from "@preact/signals";
+import { Socket, type Link, type Message } from "./socket";
+import { key, ended } from "./session";
+
+export const link = signal<Link>("connecting");
+type Handler = (message: Message) => void;
+
+const handlers = new Map<number, Handler>();
+let last = 0;
+let post: ((message: object) => void) | null = null;
+
+function receive(message: Message & { link?: Link }): void {
+  if (message.link !== undefined) {
+    link.value = message.link;
+    if (message.link === "ended") ended();
+    return;
+  }
+  handlers.get(message.id ?? 0)?.(message);
+}
+
+export function connect(): void {
+  if ("SharedWorker" in globalThis) {
+    const policy = (globalThis as any).trustedTypes?.createPolicy("homeport", { createScriptURL: (url: string) => url });
+    const url = policy ? policy.createScriptURL("worker.js") : "worker.js";
+    const worker = new SharedWorker(url as string, { type: "module", name: "homeport" });
+    worker.port.onmessage = (event) => receive(event.data as Message);
+    post = (message) => worker.port.postMessage(message);
+    post({ key: key() });
+    addEventListener("pagehide", () => post?.({ bye: true }));
+    return;
+  }
+  const url = new URL("stream", location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  url.hash = "";
+  const socket = new Socket(url.href, key(), receive, (state) => receive({ link: state }));
+  post = (message: any) => {
+    if (message.close) socket.close(message.id);
+    else if (message.open) socket.open(message.id, message.open, message.with);
+  };
+}
+
+/** Opens a subscription; what comes back ends it. */
+export function subscribe(name: string, options: object, handler: Handler): () => void {
+  const id = ++last;
+  handlers.set(id, handler);
+  post?.({ id, open: name, with: options });
+  return () => {
+    handlers.delete(id);
+    post?.({ id, close: true });
+  };
+}
