@@ -10,8 +10,6 @@ from homeport.api.meta import Unstructured
 from homeport.app.tree.branch import Branch, Reference, Tree
 from homeport.app.tree.read import Found, source_of
 from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP, TEMPLATE_SUFFIX, Condition
-from homeport.capi.object.cause import Part, cause, complaint
-from homeport.capi.name import CONTROL_PLANE_LABEL, TEMPLATE_SUFFIX, Condition
 from homeport.capi.object.cause import Part, cause, complaint, culprit
 from homeport.capi.object.summary import conditions_of
 from homeport.machinery.condition import find
