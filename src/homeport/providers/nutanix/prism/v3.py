@@ -6,43 +6,42 @@ answer was lost is found by its name and mark.
 
 from __future__ import annotations
 
-import base64
 import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from homeport.capi.family import reachable
 from homeport.infra.error import Missing, Rejected, Stale, Taken
-from homeport.infra.protocol import Power
 from homeport.infra.vendor.task import Task
 from homeport.providers.nutanix.client import Client
 from homeport.providers.nutanix.prism import v3_image as wire
 from homeport.providers.nutanix.prism.record import (
     Category,
     Container,
-    Disk,
     Element,
     GpuProfile,
     Host,
     Image,
     NewImage,
-    NewNic,
     NewVm,
     Project,
     Subnet,
     Vm,
-    VmDisk,
     VmShape,
-    described,
-    marks_in,
     redescribed,
+)
+from homeport.providers.nutanix.prism.v3_vm import (
+    categories_of,
+    category_ids,
+    read_shape,
+    read_vm,
+    reference,
+    render_vm,
 )
 
 _ROOT = wire.ROOT
 _PAGE = 200
 _MIB = 2**20
-_POWER: Mapping[str, Power] = {"ON": "on", "OFF": "off", "PAUSED": "on"}
 _STATES: Mapping[str, Any] = {
     "QUEUED": "queued",
     "RUNNING": "running",
@@ -70,7 +69,7 @@ class PrismV3:
                 wire.uuid_of(each),
                 wire.name_of(each),
                 "PRISM_CENTRAL" in _services(each),
-                _category_ids(each),
+                category_ids(each),
                 _release_of(each),
             )
             for each in found
@@ -85,7 +84,7 @@ class PrismV3:
             return ""
 
     async def hosts(self, cluster_id: str) -> list[Host]:
-        found = [each for each in await self._list("host") if _reference(each, "cluster_reference") == cluster_id]
+        found = [each for each in await self._list("host") if reference(each, "cluster_reference") == cluster_id]
         return [Host(each["metadata"]["uuid"], wire.name_of(each), _memory_of(each)) for each in found]
 
     async def subnets(self) -> list[Subnet]:
@@ -116,7 +115,7 @@ class PrismV3:
     async def gpus(self, cluster_id: str) -> list[GpuProfile]:
         found: list[GpuProfile] = []
         for host in await self._list("host"):
-            if _reference(host, "cluster_reference") != cluster_id:
+            if reference(host, "cluster_reference") != cluster_id:
                 continue
             for gpu in (host["status"].get("resources") or {}).get("gpu_list") or ():
                 mode = str(gpu.get("mode") or "PASSTHROUGH_COMPUTE")
@@ -162,7 +161,7 @@ class PrismV3:
 
     async def vm(self, vm_id: str) -> Vm | None:
         try:
-            return _vm((await self._client.call("GET", f"{_ROOT}/vms/{vm_id}", what=f"VM {vm_id}")).body)
+            return read_vm((await self._client.call("GET", f"{_ROOT}/vms/{vm_id}", what=f"VM {vm_id}")).body)
         except Missing:
             return None
 
@@ -178,11 +177,11 @@ class PrismV3:
 
     async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]:
         wanted = ",".join(f"vm_name=={name}" for name in names)  # a comma is an "or"
-        found = [_vm(each) for each in await self._list("vm", wanted)]
+        found = [read_vm(each) for each in await self._list("vm", wanted)]
         return [each for each in found if category is None or category.id in each.category_ids]
 
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
-        body = _render(vm)
+        body = render_vm(vm)
         reply = await self._client.call("POST", f"{_ROOT}/vms", body=body, request_id=request_id, what=f"VM {vm.name}")
         return wire.task_of(reply.body)
 
@@ -203,7 +202,7 @@ class PrismV3:
         return wire.task_of(reply.body)
 
     def shape(self, vm: Vm) -> VmShape:
-        return _shape(vm.raw)
+        return read_shape(vm.raw)
 
     async def edit_marks(self, vm: Vm, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> str:
         def edit(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
@@ -213,7 +212,7 @@ class PrismV3:
 
     async def add_category(self, vm: Vm, category: Category) -> str:
         def edit(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
-            values = _categories_of(metadata).setdefault(category.key, [])
+            values = categories_of(metadata).setdefault(category.key, [])
             if category.value not in values:
                 values.append(category.value)
 
@@ -221,7 +220,7 @@ class PrismV3:
 
     async def remove_category(self, vm: Vm, category: Category) -> str:
         def edit(spec: dict[str, Any], metadata: dict[str, Any]) -> None:
-            mapping = _categories_of(metadata)
+            mapping = categories_of(metadata)
             kept = [each for each in mapping.pop(category.key, []) if each != category.value]
             if kept:
                 mapping[category.key] = kept
@@ -274,14 +273,6 @@ def _category_path(key: str, value: str) -> str:
     return f"{_ROOT}/categories/{key}/{value}"
 
 
-def _reference(entity: Mapping[str, Any], name: str) -> str:
-    for part in ("status", "spec"):
-        found = ((entity.get(part) or {}).get(name) or {}).get("uuid")
-        if found:
-            return str(found)
-    return ""
-
-
 def _services(cluster: Mapping[str, Any]) -> Sequence[str]:
     config = ((cluster.get("status") or {}).get("resources") or {}).get("config") or {}
     services: Sequence[str] = config.get("service_list") or ()
@@ -297,7 +288,7 @@ def _subnet(each: Mapping[str, Any]) -> Subnet:
     resources = (each.get("status") or {}).get("resources") or (each.get("spec") or {}).get("resources") or {}
     config = resources.get("ip_config") or {}
     address = config.get("subnet_ip", "")
-    cluster = _reference(each, "cluster_reference")
+    cluster = reference(each, "cluster_reference")
     pools = [str(pool.get("range", "")).replace("-", " ").split() for pool in config.get("pool_list") or ()]
     return Subnet(
         wire.uuid_of(each),
@@ -308,143 +299,6 @@ def _subnet(each: Mapping[str, Any]) -> Subnet:
         tuple((pool[0], pool[-1]) for pool in pools if pool),
         (resources.get("ip_usage_stats") or {}).get("num_free_ips"),
     )
-
-
-def _category_ids(entity: Mapping[str, Any]) -> tuple[str, ...]:
-    mapping = entity["metadata"].get("categories_mapping") or {}
-    return tuple(f"{key}/{value}" for key, values in mapping.items() for value in values)
-
-
-def _categories_of(metadata: dict[str, Any]) -> dict[str, list[str]]:
-    """The map that counts: the plain one holds a single value of each key."""
-    metadata["use_categories_mapping"] = True
-    metadata.pop("categories", None)
-    found: dict[str, list[str]] = metadata.setdefault("categories_mapping", {})
-    return found
-
-
-def _shape(each: Mapping[str, Any]) -> VmShape:
-    resources = (each.get("status") or {}).get("resources") or {}
-    boot = str((resources.get("boot_config") or {}).get("boot_type") or "")
-    nics = [(nic.get("subnet_reference") or {}).get("uuid") for nic in resources.get("nic_list") or ()]
-    return VmShape(
-        sockets=int(resources.get("num_sockets") or 1),
-        cores_per_socket=int(resources.get("num_vcpus_per_socket") or 1),
-        memory_bytes=int(resources.get("memory_size_mib") or 0) * _MIB,
-        disks=tuple(_read_disk(disk) for disk in resources.get("disk_list") or ()),
-        subnet_ids=tuple(str(found) for found in nics if found),
-        boot="uefi" if boot in ("UEFI", "SECURE_BOOT") else "legacy",
-        gpus=tuple(str(gpu["name"]) for gpu in resources.get("gpu_list") or () if gpu.get("name")),
-    )
-
-
-def _read_disk(each: Mapping[str, Any]) -> VmDisk:
-    properties = each.get("device_properties") or {}
-    address, source = properties.get("disk_address") or {}, each.get("data_source_reference") or {}
-    return VmDisk(
-        size_bytes=int(each.get("disk_size_bytes") or int(each.get("disk_size_mib") or 0) * _MIB),
-        bus=str(address.get("adapter_type") or "SCSI"),
-        index=int(address.get("device_index") or 0),
-        image_id=str(source.get("uuid") or "") if source.get("kind", "image") == "image" else "",
-        cdrom=properties.get("device_type") == "CDROM",
-        volume_group=bool(each.get("volume_group_reference")),
-    )
-
-
-def _vm(each: Mapping[str, Any]) -> Vm:
-    status = each.get("status") or {}
-    resources = status.get("resources") or {}
-    description = (each.get("spec") or {}).get("description") or status.get("description") or ""
-    return Vm(
-        id=wire.uuid_of(each),
-        name=wire.name_of(each),
-        cluster_id=_reference(each, "cluster_reference"),
-        power=_POWER.get(str(resources.get("power_state")), "unknown"),
-        memory_bytes=int(resources.get("memory_size_mib") or 0) * _MIB,
-        addresses=tuple(
-            dict.fromkeys(
-                reachable(
-                    endpoint["ip"]
-                    for nic in resources.get("nic_list") or ()
-                    for endpoint in nic.get("ip_endpoint_list") or ()
-                    if endpoint.get("ip")
-                )
-            )
-        ),
-        category_ids=_category_ids(each),
-        marks=marks_in(description),
-        volume_group_ids=tuple(
-            disk["volume_group_reference"]["uuid"]
-            for disk in resources.get("disk_list") or ()
-            if disk.get("volume_group_reference")
-        ),
-        host_id=(resources.get("host_reference") or {}).get("uuid", ""),
-        project_id=(each["metadata"].get("project_reference") or {}).get("uuid", ""),
-        created=each["metadata"].get("creation_time", ""),
-        etag=str(each["metadata"].get("spec_version", "")),
-        raw=each,
-    )
-
-
-def _render(vm: NewVm) -> dict[str, Any]:
-    mapping: dict[str, list[str]] = {}
-    for category in vm.categories:
-        mapping.setdefault(category.key, []).append(category.value)
-    resources: dict[str, Any] = {
-        "num_sockets": vm.sockets,
-        "num_vcpus_per_socket": vm.cores_per_socket,
-        "memory_size_mib": vm.memory_bytes // _MIB,
-        "power_state": "ON",
-        "hardware_clock_timezone": "UTC",
-        "disk_list": [_disk(each) for each in vm.disks],
-        "nic_list": [_nic(each) for each in vm.nics],
-        "gpu_list": [
-            {"vendor": each.vendor.removeprefix("k").upper(), "mode": each.mode, "device_id": each.device_id}
-            for each in vm.gpus
-        ],
-    }
-    if vm.boot:
-        order = ["CDROM", "DISK", "NETWORK"]
-        resources["boot_config"] = {"boot_type": vm.boot.upper(), "boot_device_order_list": order}
-    if vm.user_data:
-        resources["guest_customization"] = {
-            "cloud_init": {
-                "user_data": base64.b64encode(vm.user_data).decode(),
-                "meta_data": base64.b64encode(vm.meta_data).decode(),
-            }
-        }
-    metadata: dict[str, Any] = {"kind": "vm", "categories_mapping": mapping, "use_categories_mapping": True}
-    if vm.project_id:
-        metadata["project_reference"] = {"kind": "project", "uuid": vm.project_id}
-    spec = {
-        "name": vm.name,
-        "description": described(vm.description, vm.marks),
-        "cluster_reference": {"kind": "cluster", "uuid": vm.cluster_id},
-        "resources": resources,
-    }
-    return {"api_version": "3.1", "metadata": metadata, "spec": spec}
-
-
-def _nic(nic: NewNic) -> dict[str, Any]:
-    made: dict[str, Any] = {"subnet_reference": {"kind": "subnet", "uuid": nic.subnet_id}}
-    if nic.address:
-        made["ip_endpoint_list"] = [{"ip": nic.address, "type": "ASSIGNED"}]
-    return made
-
-
-def _disk(disk: Disk) -> dict[str, Any]:
-    if disk.container_id:
-        raise Rejected("storage containers can't be chosen with Prism Central's API v3")
-    properties: dict[str, Any] = {"device_type": "CDROM" if disk.cdrom else "DISK"}
-    if disk.bus_index is not None:
-        properties["disk_address"] = {"adapter_type": disk.bus, "device_index": disk.bus_index}
-    made: dict[str, Any] = {"device_properties": properties}
-    if disk.size_bytes:
-        made["disk_size_bytes"] = disk.size_bytes
-        made["disk_size_mib"] = -(-disk.size_bytes // _MIB)
-    if disk.image_id:
-        made["data_source_reference"] = {"kind": "image", "uuid": disk.image_id}
-    return made
 
 
 def _memory_of(host: Mapping[str, Any]) -> int:
