@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +12,16 @@ import click
 from homeport.cli.group import Group
 from homeport.cli.option import FILE
 from homeport.cli.output import output_option, print_data, print_table
+from homeport.cli.plane.dial import options as dial_options
+from homeport.cli.reach import read_dial
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
     from homeport.app.importer.account import Credentials
     from homeport.app.importer.operation import Plan
-    from homeport.client.dial import DialOptions
     from homeport.client.protocol import Client, Key
 
 T = TypeVar("T")
-
-_PROXY = click.option(
-    "--proxy",
-    metavar="URL",
-    default="",
-    help="Connect to the provider and the cluster through this HTTP proxy (default: $HTTPS_PROXY, or else directly).",
-)
 
 
 @click.group(cls=Group)
@@ -64,7 +57,7 @@ def command() -> None:
 @click.option("--insecure", is_flag=True, help="Do not verify the certificate of Prism Central.")
 @click.option("--ca-file", metavar="FILE", type=FILE, help="Trust this CA (PEM) of Prism Central.")
 @click.option("--image", default="", help="Create new Machines from this image if the VMs don't show theirs.")
-@_PROXY
+@dial_options
 @click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing (the default).")
 @click.option("--apply", is_flag=True, help="Create the objects, mark the VMs, and wait until all is available.")
 @click.option(
@@ -83,6 +76,7 @@ def cluster(
     cluster_context: str,
     pki: Path,
     proxy: str,
+    trust: Path | None,
     dry_run: bool,
     apply: bool,
     timeout: float,
@@ -110,13 +104,12 @@ def cluster(
     given = _credentials(**account)
 
     async def work(client: Client, key: Key) -> None:
+        dial = await read_dial(client, proxy, trust)
         config = kubeconfig.load(cluster_kubeconfig, context=cluster_context)
-        workload = HttpClient(replace(config, proxy=config.proxy or proxy))
+        workload = HttpClient(replace(config, proxy=config.proxy or dial.proxy))
         try:
             request = Request(key, given, pki, image)
-            await _carry_out(
-                Import(client, workload, request, SystemClock(), _dial(proxy)), key, apply, timeout, output
-            )
+            await _carry_out(Import(client, workload, request, SystemClock(), dial), key, apply, timeout, output)
         finally:
             await workload.close()
 
@@ -192,10 +185,10 @@ def _credentials(
 @command.command()
 @click.argument("name")
 @located
-@_PROXY
+@dial_options
 @click.option("--dry-run", is_flag=True, help="Show what would be removed and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def undo(where: Where, name: str, proxy: str, dry_run: bool, yes: bool) -> None:
+def undo(where: Where, name: str, proxy: str, trust: Path | None, dry_run: bool, yes: bool) -> None:
     """Take back an import; no VM is deleted.
 
     The marks of the VMs of Cluster NAME are removed, then its objects.
@@ -209,15 +202,10 @@ def undo(where: Where, name: str, proxy: str, dry_run: bool, yes: bool) -> None:
         click.confirm(f"Stop managing Cluster {name}? Its VMs run on.", abort=True)
 
     async def work(client: Client, key: Key) -> None:
-        await undoing.undo(client, key, SystemClock(), _dial(proxy), click.echo, dry_run=dry_run)
+        dial = await read_dial(client, proxy, trust)
+        await undoing.undo(client, key, SystemClock(), dial, click.echo, dry_run=dry_run)
 
     _ask(where, name, work)
-
-
-def _dial(proxy: str) -> DialOptions:
-    from homeport.client.dial import DialOptions
-
-    return DialOptions(proxy or os.environ.get("HTTPS_PROXY", ""))
 
 
 def _place(where: Where) -> str:
