@@ -17,7 +17,7 @@ _LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)")
 
 def build(clone: Path, site: Path) -> subprocess.CompletedProcess[str]:
     tool = [sys.executable, str(clone / "tools/build_site.py"), str(site)]
-    return subprocess.run(tool, capture_output=True, text=True, timeout=120)
+    return subprocess.run(tool, capture_output=True, text=True, timeout=280)
 
 
 @pytest.fixture(scope="module")
