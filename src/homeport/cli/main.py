@@ -42,6 +42,8 @@ _SECTIONS = {
             "console": "Print the console log of a machine.",
             "ssh": "Log in to a machine.",
             "top": "Show CPU, memory and disk of clusters and machines.",
+            "upgrade": "Upgrade a cluster to another Kubernetes version, with a plan.",
+            "heal": "Replace a machine now, as a health check does.",
             "rollout": "Manage rollouts: status, history, pause, resume, restart, undo.",
             "import": "Bring clusters that kubeadm created under management.",
             "move": "Move clusters to another plane or into a directory.",

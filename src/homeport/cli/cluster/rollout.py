@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -17,31 +17,62 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_KINDS = ("machinedeployment", "machinedeployments", "machinedeployments.cluster.x-k8s.io", "md")
+_DEPLOYMENT, _CONTROL_PLANE = "machinedeployment", "kubeadmcontrolplane"
+_KINDS = {
+    **dict.fromkeys((_DEPLOYMENT, "machinedeployments", "machinedeployments.cluster.x-k8s.io", "md"), _DEPLOYMENT),
+    **dict.fromkeys(
+        (_CONTROL_PLANE, "kubeadmcontrolplanes", "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "kcp"),
+        _CONTROL_PLANE,
+    ),
+}
 
 
-class _Target(click.ParamType[str]):
-    """machinedeployment/NAME"""
+class Target(NamedTuple):
+    kind: str
+    name: str
 
-    name = "machinedeployment/NAME"
+    @property
+    def plane(self) -> bool:
+        return self.kind == _CONTROL_PLANE
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.name}"
+
+
+class _Targets(click.ParamType[Target]):
+    """machinedeployment/NAME, and for most verbs kubeadmcontrolplane/NAME"""
+
+    def __init__(self, *, planes: bool) -> None:
+        self._planes = planes
+        self.name = "machinedeployment/NAME" + (" or kubeadmcontrolplane/NAME" if planes else "")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Target:
         kind, slash, name = str(value).partition("/")
-        if not slash or kind.lower() not in _KINDS or not name or "/" in name:
-            self.fail(f"{value!r}: expected machinedeployment/NAME", param, ctx)
-        return name
+        found = _KINDS.get(kind.lower())
+        if not slash or found is None or not name or "/" in name:
+            self.fail(f"{value!r}: expected {self.name}", param, ctx)
+        if found == _CONTROL_PLANE and not self._planes:
+            self.fail(f"{value!r}: control planes keep no revisions: apply the earlier manifest instead", param, ctx)
+        return Target(found, name)
 
 
 @click.group(cls=Group)
 def command() -> None:
-    """Manage rollouts of MachineDeployments: status, history, pause, resume, restart, undo.
+    """Manage rollouts of MachineDeployments and control planes: status, history, pause, resume, restart, undo.
+
+    `history` and `undo` are for MachineDeployments alone: a KubeadmControlPlane keeps no revisions.
 
     The plane is that of --kubeconfig or --data, otherwise that of KUBECONFIG, as for kubectl.
     """
 
 
 def _options(fn: F) -> F:
-    return located(click.argument("target", type=_Target(), metavar="machinedeployment/NAME")(fn))
+    """Of verbs that need revisions."""
+    return located(click.argument("target", type=_Targets(planes=False), metavar="machinedeployment/NAME")(fn))
+
+
+def _any_options(fn: F) -> F:
+    return located(click.argument("target", type=_Targets(planes=True), metavar="KIND/NAME")(fn))
 
 
 @command.command()
@@ -49,19 +80,19 @@ def _options(fn: F) -> F:
 @click.option(
     "--to-revision", type=click.IntRange(min=0), default=0, help="Revision to roll back to (default: the previous one)."
 )
-def undo(where: Where, target: str, to_revision: int) -> None:
+def undo(where: Where, target: Target, to_revision: int) -> None:
     """Roll back to the template of an earlier revision."""
     from homeport.core.machinedeployment import rollback
 
     found = _ask(where, target, lambda client, key: rollback.undo(client, key, to_revision))
     version = f" ({found.version})" if found.version else ""
-    click.echo(f"machinedeployment/{target} is rolled back to revision {found.number}{version}")
-    click.echo(f"next: homeport rollout status machinedeployment/{target}{where.arguments()}")
+    click.echo(f"{target} is rolled back to revision {found.number}{version}")
+    click.echo(f"next: homeport rollout status {target}{where.arguments()}")
 
 
 @command.command()
 @_options
-def history(where: Where, target: str) -> None:
+def history(where: Where, target: Target) -> None:
     """List the revisions available for rollback."""
     from homeport.core.machinedeployment import rollback
 
@@ -76,54 +107,60 @@ def history(where: Where, target: str) -> None:
 
 
 @command.command()
-@_options
-def restart(where: Where, target: str) -> None:
+@_any_options
+def restart(where: Where, target: Target) -> None:
     """Roll all Machines even if nothing has changed."""
+    from homeport.controlplane.kubeadm import rollout
     from homeport.core.machinedeployment import rollback
     from homeport.runtime.clock import SystemClock
 
     now = SystemClock().now()
-    when = _ask(where, target, lambda client, key: rollback.restart(client, key, now))
-    click.echo(f"machinedeployment/{target} is restarted: Machines created before {when} are replaced")
+    restarted = rollout.restart if target.plane else rollback.restart
+    when = _ask(where, target, lambda client, key: restarted(client, key, now))
+    click.echo(f"{target} is restarted: Machines created before {when} are replaced")
 
 
 @command.command()
-@_options
-def pause(where: Where, target: str) -> None:
+@_any_options
+def pause(where: Where, target: Target) -> None:
     """Pause a rollout; the number of replicas can still be changed."""
     _pause(where, target, paused=True)
 
 
 @command.command()
-@_options
-def resume(where: Where, target: str) -> None:
+@_any_options
+def resume(where: Where, target: Target) -> None:
     """Resume a paused rollout."""
     _pause(where, target, paused=False)
 
 
-def _pause(where: Where, target: str, *, paused: bool) -> None:
+def _pause(where: Where, target: Target, *, paused: bool) -> None:
+    from homeport.controlplane.kubeadm import rollout
     from homeport.core.machinedeployment import rollback
 
-    changed = _ask(where, target, lambda client, key: rollback.pause(client, key, paused=paused))
+    change = rollout.pause if target.plane else rollback.pause
+    changed = _ask(where, target, lambda client, key: change(client, key, paused=paused))
     word = "paused" if paused else "resumed"
     already = "" if changed else " already" if paused else ": it was not paused"
-    click.echo(f"machinedeployment/{target} {'is ' if paused else ''}{word}{already}")
+    click.echo(f"{target} {'is ' if paused else ''}{word}{already}")
 
 
 @command.command()
-@_options
+@_any_options
 @click.option("--timeout", type=click.FloatRange(min=0), default=0.0, help="Seconds to wait (default: no limit).")
 @click.option("--watch/--no-watch", default=True, help="Wait until the rollout finishes (default: --watch).")
-def status(where: Where, target: str, timeout: float, watch: bool) -> None:
+def status(where: Where, target: Target, timeout: float, watch: bool) -> None:
     """Show rollout progress until it finishes. Exit code 1 if it does not finish in time."""
 
     async def tell(client: Client, key: Key) -> bool:
+        from homeport.controlplane.kubeadm import rollout
         from homeport.core.machinedeployment import rollback
 
         said = ""
+        module: Any = rollout if target.plane else rollback
         async with asyncio.timeout(timeout or None):
-            async for over, deployment in rollback.follow(client, key):
-                _, text = rollback.progress(deployment)
+            async for over, obj in module.follow(client, key):
+                _, text = module.progress(obj)
                 if text != said:
                     click.echo(text)
                 said = text
@@ -134,15 +171,14 @@ def status(where: Where, target: str, timeout: float, watch: bool) -> None:
     try:
         over = _ask(where, target, tell)
     except TimeoutError:
-        raise click.ClickException(
-            f"machinedeployment/{target} has not finished its rollout after {timeout:g} s"
-        ) from None
+        raise click.ClickException(f"{target} has not finished its rollout after {timeout:g} s") from None
     if not over and watch:
         raise SystemExit(1)
 
 
-def _ask(where: Where, target: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
+def _ask(where: Where, target: Target, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
+    from homeport.controlplane.kubeadm.rollout import Refused as PlaneRefused
     from homeport.core.machinedeployment.revision import NoRevision
     from homeport.core.machinedeployment.rollback import Refused
 
-    return ask(where, target, work, NoRevision, Refused)
+    return ask(where, target.name, work, NoRevision, Refused, PlaneRefused)

@@ -1,0 +1,1 @@
+"""What operators do to clusters that exist: heal a machine, upgrade."""
