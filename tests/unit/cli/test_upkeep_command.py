@@ -16,6 +16,7 @@ from homeport.cli.main import group
 from homeport.client.protocol import Key
 from homeport.machinery.yaml import load_all
 from homeport.runtime.testing import Plane, plane, versions
+from present import present
 
 EXAMPLE = Path(__file__).parents[3] / "examples/02-cluster/cluster.yaml"
 
@@ -48,7 +49,7 @@ async def test_an_upgrade_is_applied_only_when_told(served: tuple[Plane, Path]) 
     assert "NutanixMachineTemplate/harbour-control-plane-v1.30.0 created" in result.output
     kcp = await p.client.get(KubeadmControlPlane, Key("default", "harbour"))
     assert kcp.spec.version == "v1.30.0"
-    assert kcp.spec.machine_template.spec.infrastructure_ref.name == "harbour-control-plane-v1.30.0"
+    assert present(kcp.spec.machine_template.spec.infrastructure_ref).name == "harbour-control-plane-v1.30.0"
 
 
 async def test_an_upgrade_over_two_minor_versions_is_refused(served: tuple[Plane, Path]) -> None:

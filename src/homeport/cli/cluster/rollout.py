@@ -165,7 +165,7 @@ def status(where: Where, target: Target, timeout: float, watch: bool) -> None:
                     click.echo(text)
                 said = text
                 if over or not watch:
-                    return over
+                    return bool(over)
         return False
 
     try:
