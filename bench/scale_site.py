@@ -17,6 +17,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
+_LARGE = {"memory_bytes": 1 << 50, "cores": 1 << 18, "threads": 1 << 19}
+
 
 async def _serve(folder: Path) -> None:
     import structlog
@@ -37,17 +39,21 @@ async def _serve(folder: Path) -> None:
 
 
 def _world() -> Any:
-    """The usual one, with a network that has room for ten thousand machines."""
-    import msgspec
+    """The usual one, with addresses, hosts and disks for ten thousand machines and their replacements."""
+    from msgspec.structs import replace
 
     from homeport.sim.prism.world import default_world
 
     found = default_world()
     roomy = {"cidr": "10.64.0.0/14", "gateway": "10.64.0.1", "dhcp_server": "", "pools": ("10.64.1.1-10.64.255.250",)}
-    subnets = tuple(
-        msgspec.structs.replace(each, **roomy) if each.name == "vm-network" else each for each in found.subnets
+    return replace(
+        found,
+        subnets=tuple(replace(each, **roomy) if each.name == "vm-network" else each for each in found.subnets),
+        containers=tuple(replace(each, capacity_bytes=1 << 60) for each in found.containers),
+        clusters=tuple(
+            replace(each, hosts=tuple(replace(host, **_LARGE) for host in each.hosts)) for each in found.clusters
+        ),
     )
-    return msgspec.structs.replace(found, subnets=subnets)
 
 
 class SiteProcess:
