@@ -25,9 +25,9 @@ from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
 from homeport.machinery.yaml import load_all
 
-pytestmark = [pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.timeout(300)]
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 class Plane:
@@ -95,6 +95,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "prism", "--detach")
     try:
         apply(made.kubeconfig, load_all(CLUSTER.read_text()))
+        made.until_well("default")  # faults of VMs would hit it, too
         yield made
     finally:
         made.homeport("down", check=False)
