@@ -29,7 +29,8 @@ HOST = f"{SERVICE}.{NAMESPACE}.svc"
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/{SERVICE}"
 # An older version, so that each request is converted, defaulted and validated.
 CLUSTERS = "/apis/cluster.x-k8s.io/v1beta1/namespaces/default/clusters?dryRun=All"
-SPEC = {"clusterNetwork": {"pods": {"cidrBlocks": ["10.10.0.0/16"]}}}
+INFRA = "infrastructure.cluster.x-k8s.io/v1beta1"
+SPEC = {"infrastructureRef": {"apiVersion": INFRA, "kind": "NutanixCluster", "name": "asked"}}
 CLUSTER = {"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"name": "asked"}, "spec": SPEC}
 
 
