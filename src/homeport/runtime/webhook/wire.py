@@ -35,6 +35,7 @@ class Limits:
     total_bytes: int = 256 * 1024 * 1024  # of all bodies being read at one time
     read_seconds: float = 20.0
     answer_seconds: float = 30.0
+    linger_seconds: float = 1.0  # for API servers to learn that open connections end
     drain_seconds: float = 10.0
 
 
@@ -80,10 +81,16 @@ class Wire:
         return str(name[0]), int(name[1])
 
     async def stop(self) -> None:
-        """No new connections; what is under way gets its answer."""
+        """No new connections; what is under way gets its answer.
+
+        An API server sends its next review on a connection that it has, and does not repeat it if that ends meanwhile.
+        So open ones are answered for a moment longer, each for the last time: the answer says that it ends.
+        """
         self._draining = True
         if self._server is not None:
             self._server.close()
+        if self._http is not None and self._http.connections:
+            await asyncio.sleep(self._limits.linger_seconds)
         if self._open:
             self._idle = asyncio.Event()
             try:
