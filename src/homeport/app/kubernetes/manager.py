@@ -240,7 +240,10 @@ class Replica:
 
     async def _check(self) -> None:
         manager = self._make()
-        rules = controller_rules(self._platform, (informer.resource for informer in manager.informers))
+        # Single objects of our own kinds are read besides; of others only what a component's rules say.
+        own = {(each["spec"]["group"], each["spec"]["names"]["plural"]) for each in self._platform.definitions()}
+        followed = (informer.resource for informer in manager.informers)
+        rules = controller_rules(self._platform, (each for each in followed if (each.group, each.plural) in own))
         needs = [*needs_of(manager), *needs_of_rules(rules)]
         if self._cluster.webhook is not None:
             needs += needs_of_rules(hook_rules(self._platform))
