@@ -150,7 +150,7 @@ async def test_a_machine_becomes_a_cluster_that_kubectl_reaches_and_that_outlive
     workload.ok("create", "configmap", "mine", "--from-literal=k=v")
 
     assert plane.homeport("down").returncode == 0
-    without = await asyncio.to_thread(plane.homeport, "up", "--listen", "127.0.0.1:0", "--detach")
+    without = await asyncio.to_thread(plane.homeport, "up", "--sim", "none", "--listen", "127.0.0.1:0", "--detach")
     assert without.returncode == 0
     assert "was used with --sim" in (plane.data / "homeport.log").read_text()
     assert plane.homeport("down").returncode == 0

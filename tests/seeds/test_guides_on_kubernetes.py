@@ -112,7 +112,8 @@ def test_the_other_blocks_are_accepted(real: Shell) -> None:
     assert "overlaps the platform's own pool, spec.platform.metalLBPool of ButlerConfig butler" in refused.err
     real.apply(complete("TenantCluster", "pooled", H09_POOL), dry)
     real.apply(complete("TenantCluster", "sized", H10_WORKERS), dry)
-    real.apply(complete("ProviderConfig", "insecure", N15_INSECURE, SYSTEM), dry)
+    real.apply(N04_PROVIDER_CONFIG)
+    real.patch("providerconfig/nutanix-prod", N15_INSECURE, SYSTEM)
     real.apply(H08_BUTLER_CONFIG, dry)
     real.apply(P02_PROVIDER_CONFIG, dry)
     real.apply(P01_CLUSTER, dry)

@@ -13,6 +13,7 @@ import { Notices, report } from "./ui";
 import { Cluster } from "./page/cluster";
 import { Create } from "./page/create";
 import { Kinds } from "./page/kinds";
+import { Addons, Addresses, Teams, Templates } from "./page/lists";
 import { Logs } from "./page/logs";
 import { Machines } from "./page/machines";
 import { ObjectPage } from "./page/object";
@@ -22,7 +23,7 @@ import { Timeline } from "./page/timeline";
 
 const VIEWS: Record<string, () => any> = {
   "": Overview, cluster: Cluster, machines: Machines, create: Create, timeline: Timeline, kinds: Kinds, logs: Logs,
-  plane: Plane, access: Access, object: ObjectPage,
+  plane: Plane, access: Access, object: ObjectPage, templates: Templates, addresses: Addresses, addons: Addons, teams: Teams,
 };
 const LINKS = { connecting: "connecting …", open: "live", lost: "no connection: trying again", ended: "logged out" };
 

@@ -10,6 +10,7 @@ export const problem = signal<string>("");
 export const key = (): string => localStorage.getItem(PLACE) ?? "";
 
 export function ended(): void {
+  if (!user.value) return; // the user left
   localStorage.removeItem(PLACE);
   user.value = "";
   problem.value = "The session ended.";
@@ -44,8 +45,9 @@ export async function begin(): Promise<void> {
 }
 
 export async function leave(): Promise<void> {
-  await fetch("session", { method: "DELETE", headers: { "X-Homeport-Key": key() } });
+  const headers = { "X-Homeport-Key": key() };
   localStorage.removeItem(PLACE);
   user.value = "";
   problem.value = "You are logged out.";
+  await fetch("session", { method: "DELETE", headers });
 }

@@ -31,9 +31,14 @@ async def publish_inventory(client: Client, providers: Iterable[UpstreamProvider
 
 
 async def _create(client: Client, provider: UpstreamProvider) -> None:
-    with contextlib.suppress(AlreadyExists):
-        await client.create({"metadata": {"name": NAMESPACE}}, _WRITE, kind=_NAMESPACE)
-    await client.create(render_provider(provider), _WRITE, kind=Provider.__resource__)
+    """The namespace is only created if it is missing: who may create Providers need not have a right to namespaces."""
+    body = render_provider(provider)
+    try:
+        await client.create(body, _WRITE, kind=Provider.__resource__)
+    except NotFound:
+        with contextlib.suppress(AlreadyExists):
+            await client.create({"metadata": {"name": NAMESPACE}}, _WRITE, kind=_NAMESPACE)
+        await client.create(body, _WRITE, kind=Provider.__resource__)
 
 
 def _is_older(found: str, ours: str) -> bool:
