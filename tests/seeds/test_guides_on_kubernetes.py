@@ -116,7 +116,7 @@ def test_the_other_blocks_are_accepted(real: Shell) -> None:
     real.patch("providerconfig/nutanix-prod", N15_INSECURE, SYSTEM)
     real.apply(H08_BUTLER_CONFIG, dry)
     real.apply(P02_PROVIDER_CONFIG, dry)
-    real.apply(P01_CLUSTER, dry)
+    real.apply(P01_CLUSTER.replace("name: my-cluster", "name: other-cluster"), dry)  # that one has machines
 
 
 def test_add_ons_of_the_management_cluster_are_for_those_with_all_rights(real: Shell) -> None:
