@@ -1,4 +1,5 @@
-// Builds the page into src/homeport/dashboard/static; `--check` compares instead of writing.
+// Builds the scripts of the page into src/homeport/dashboard/static, beside its HTML and CSS; `--check` compares instead
+// of writing.
 import { build } from "esbuild";
 import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { gzipSync } from "node:zlib";
@@ -12,7 +13,6 @@ const made = await build({
   jsx: "automatic", jsxImportSource: "preact",
 });
 const files = Object.fromEntries(made.outputFiles.map((f) => [f.path.split("/").pop(), f.text]));
-for (const name of ["index.html", "app.css", "icon.svg"]) files[name] = readFileSync(`src/${name}`, "utf8");
 
 const size = gzipSync(files["app.js"], { level: 9 }).length;
 if (size > MOST) { console.error(`app.js has ${size} bytes compressed; the limit is ${MOST}`); process.exit(1); }

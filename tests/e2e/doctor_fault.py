@@ -34,14 +34,6 @@ kind: TenantCluster
 metadata: {name: harbour}
 spec: {providerConfigRef: {name: prism}, workers: {replicas: 1}}
 """
-DEPLOYMENT = """
-apiVersion: k0rdent.mirantis.com/v1beta1
-kind: ClusterDeployment
-metadata: {name: harbour}
-spec:
-  template: nutanix-k0s-hcp
-  config: {}
-"""
 
 
 def set_at(obj: Json, path: str, value: Any) -> None:

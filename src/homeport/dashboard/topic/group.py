@@ -9,12 +9,11 @@ import msgspec
 from homeport.app.tree.branch import Branch
 
 ALONE = 6  # as many equal machines are shown one by one
-MOST = 300  # objects of one tree that are drawn
 
 
 def grouped(branch: Branch) -> Branch:
     children = [grouped(each) for each in branch.children]
-    children.sort(key=lambda each: _sickness(each))  # stable: the order of the tree otherwise
+    children.sort(key=_sickness)  # stable: the order of the tree otherwise
     return msgspec.structs.replace(branch, children=_folded(children))
 
 

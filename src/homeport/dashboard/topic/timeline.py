@@ -1,4 +1,4 @@
-"""What happened, newest first: Events, and when conditions changed. Events outlive their objects by an hour."""
+"""What happened, newest first: Events, which outlive their objects by an hour."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.capi.object.summary import conditions_of
 from homeport.dashboard.person import Person
 from homeport.dashboard.topic.base import Send, Topic
 
@@ -64,19 +63,3 @@ def entry(event: Unstructured) -> dict[str, Any]:
         "count": series.get("count") or event.get("count") or 1,
         "by": event.get("reportingComponent") or source.get("component") or "",
     }
-
-
-def transitions(obj: Unstructured) -> list[dict[str, Any]]:
-    """When each condition of an object got the value that it has."""
-    return [
-        {
-            "time": each.get("lastTransitionTime"),
-            "kind": obj.get("kind"),
-            "namespace": obj.namespace,
-            "name": obj.name,
-            "type": "Condition",
-            "reason": f"{each.get('type')}={each.get('status')}",
-            "message": each.get("message") or each.get("reason") or "",
-        }
-        for each in conditions_of(obj)
-    ]
