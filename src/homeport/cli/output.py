@@ -33,6 +33,12 @@ def print_data(found: Any, output: str) -> None:
         click.echo(dump(plain), nl=False)
 
 
+def print_names(found: Iterable[tuple[str, str]]) -> None:
+    """`kind/name` a line, as kubectl does: `kubectl get` accepts what is printed."""
+    for kind, name in found:
+        click.echo(f"{kind.lower()}/{name}")
+
+
 def print_lines(lines: Iterable[Line]) -> None:
     for line in lines:
         click.secho(line.text, **click_style(line.style))

@@ -104,22 +104,45 @@ def ask(
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.protocol import Key
+
+    async def call(client: HttpClient) -> T:
+        return await work(client, Key(where.namespace or client.config.namespace, name))
+
+    try:
+        _note_other_plane(where)
+        return reach(where, call)
+    except Exception as error:
+        if isinstance(error, (ApiError, ConfigError, *refusals)):
+            raise click.ClickException(str(error)) from error
+        raise
+
+
+def reach(where: Where, work: Callable[[HttpClient], Coroutine[Any, Any, T]]) -> T:
+    """Does the work on the plane. Raises ConfigError."""
     from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
     from homeport.client.http import HttpClient
 
     async def call() -> T:
-        config = where.load()
-        client = HttpClient(config)
+        client = HttpClient(where.load())
         try:
-            return await work(client, Key(where.namespace or config.namespace, name))
+            return await work(client)
         finally:
             await client.close()
 
-    try:
-        return asyncio.run(call())
-    except Exception as error:
-        if isinstance(error, (ApiError, ConfigError, *refusals)):
-            raise click.ClickException(str(error)) from error
-        raise
+    return asyncio.run(call())
+
+
+def _note_other_plane(where: Where) -> None:
+    """Whoever has both should see which one a command is about."""
+    from homeport.app.plane.instance import read_instance
+
+    if not where.from_environment:
+        return
+    data = Settings.make(where.data).data
+    instance, server = read_instance(data), where.load().server
+    if instance is not None and instance.url.rstrip("/") != server.rstrip("/"):
+        other = shlex.quote(str(data))
+        rest = f"for the plane that runs on {other}, add --data {other}"
+        click.echo(f"note: using {server} of $KUBECONFIG; {rest}", err=True)

@@ -40,9 +40,16 @@ assert NEGATIVE.issuperset(_UNDER_WAY)
 def clusters_of(managers: Iterable[Manager], now: float) -> list[ClusterState]:
     """Those that need attention first."""
     managers = list(managers)
-    states = {_source(cluster): describe_cluster(cluster, now) for cluster in _cached(managers, Cluster)}
     platforms: list[TenantCluster | ClusterDeployment] = [*_cached(managers, TenantCluster)]
     platforms += _cached(managers, ClusterDeployment)
+    return states_of(_cached(managers, Cluster), platforms, now)
+
+
+def states_of(
+    clusters: Iterable[Cluster], platforms: Iterable[TenantCluster | ClusterDeployment], now: float
+) -> list[ClusterState]:
+    """Those that need attention first; a Cluster that a platform created is shown as the platform's object."""
+    states = {_source(cluster): describe_cluster(cluster, now) for cluster in clusters}
     for platform in platforms:
         if isinstance(platform, ClusterDeployment) and platform.spec.dry_run:
             continue

@@ -33,7 +33,7 @@ def command(data: Path, context: str) -> None:
     besides the authorities of the system.
     """
     from homeport.app.shell import UnknownContext, prepare
-    from homeport.cli.plane.status import ask_plane
+    from homeport.cli.plane.target import ask_plane
 
     settings = Settings.make(data)
     instance = read_instance(settings.data)

@@ -1,0 +1,76 @@
+"""How the controllers on a Kubernetes cluster are, read from its objects: for `homeport status` with a kubeconfig."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from homeport.api.butler.v1alpha1 import TenantCluster
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.k0rdent.v1beta1 import ClusterDeployment
+from homeport.api.meta import Object, Resource
+from homeport.app.report.clusterstate import states_of
+from homeport.app.report.description import Description, Finding, PartState
+from homeport.app.report.progress import progress
+from homeport.client.errors import Forbidden, NotFound
+from homeport.client.protocol import Client, Query
+
+O = TypeVar("O", bound=Object)
+
+_DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
+_OURS = "app.kubernetes.io/name=homeport"
+
+
+class NotInstalled(Exception):
+    """The cluster has no Cluster API kinds."""
+
+
+async def describe_installation(client: Client, now: float, namespace: str = "") -> Description:
+    """`namespace` '': all of them. Raises NotInstalled, and Forbidden if the user may not list Clusters there."""
+    try:
+        clusters = (await client.list(Cluster, Query(namespace=namespace))).items
+    except NotFound:
+        raise NotInstalled("it has no Cluster API kinds, so Homeport is not installed there") from None
+    refused: dict[str, str] = {}
+    tenants = await _read(client, TenantCluster, namespace, refused)
+    deployments = await _read(client, ClusterDeployment, namespace, refused)
+    states = states_of(clusters, [*tenants, *deployments], now)
+    stuck, under_way = progress([], states)
+    parts = await _parts(client)
+    down = [Finding("Deployment", part.name, part.error) for part in parts if part.error]
+    return Description(
+        revision=0,
+        objects={Cluster.__resource__.qualified: len(clusters)},
+        requests=0,
+        parts=parts,
+        controllers=[],
+        blind=refused,
+        clusters=states,
+        stuck=[*down, *stuck],
+        under_way=under_way,
+    )
+
+
+async def _read(client: Client, kind: type[O], namespace: str, refused: dict[str, str]) -> list[O]:
+    """Of a kind that need not exist there."""
+    try:
+        return list((await client.list(kind, Query(namespace=namespace))).items)
+    except NotFound:
+        return []
+    except Forbidden as error:
+        refused[kind.__resource__.kind] = str(error)
+        return []
+
+
+async def _parts(client: Client) -> list[PartState]:
+    """The Deployments of an installation. Users of clusters often may not see them."""
+    try:
+        found = (await client.list(_DEPLOYMENT, Query(labels=_OURS))).items
+    except (Forbidden, NotFound):
+        return []
+    made = []
+    for each in found:
+        desired = int((each.get("spec") or {}).get("replicas") or 0)
+        ready = int((each.get("status") or {}).get("readyReplicas") or 0)
+        wrong = "" if ready >= desired else f"{ready} of {desired} replicas are ready"
+        made.append(PartState(f"{each.namespace}/{each.name}", f"{ready} of {desired} replicas ready", error=wrong))
+    return made
