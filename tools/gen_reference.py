@@ -24,10 +24,11 @@ _HEAD = """\
 `make gen` writes this page from the program itself. `HOMEPORT_DATA` and `HOMEPORT_LISTEN` set the defaults of
 `--data` and `--listen`.
 
-Which plane a command is about: that of `--kubeconfig`, else of `--data`, else of `$KUBECONFIG` (with its current
-context or that of `--context`, as for kubectl), else the one on `~/.homeport`. `homeport status` names the one that it shows;
-other commands print a note if `$KUBECONFIG` is used while a different plane runs on the default directory. If
-`$KUBECONFIG` names a cluster without Homeport, `homeport status` shows the plane on the default directory and says so.
+Which plane a command is about: that of `--kubeconfig`, else of `--data`, else of `$KUBECONFIG` (with its
+current context or that of `--context`, as for kubectl), else the one on `~/.homeport`. `homeport status` names
+the one that it shows; other commands print a note if `$KUBECONFIG` is used while a different plane runs on the
+default directory. If `$KUBECONFIG` names a cluster without Homeport, `homeport status` shows the plane on the
+default directory and says so.
 
 | exit code | meaning |
 |---|---|
