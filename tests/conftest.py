@@ -8,8 +8,10 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from leftover import take_leftovers, watch_transports
@@ -51,6 +53,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quick: runs with --quick, though its folder is left out")
     config.stash[_LEFT_OUT] = Counter()
     watch_transports()
+    forget_configurations_of_logging()
+
+
+def forget_configurations_of_logging() -> None:
+    """Loggers would keep the first configuration with which they were used, beyond the test that made it."""
+    configure = structlog.configure
+
+    def configure_without_memory(**settings: Any) -> None:
+        configure(**{**settings, "cache_logger_on_first_use": False})
+
+    structlog.configure = configure_without_memory
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -72,6 +85,15 @@ def pytest_runtest_teardown() -> Iterator[None]:
     yield
     if leftovers := take_leftovers():
         pytest.fail("connections are still open at the end of the event loop: " + "; ".join(leftovers), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """A command that runs within a test may configure logging: no other test sees that."""
+    before = structlog.get_config()
+    yield
+    if structlog.get_config() != before:
+        structlog.configure(**before)
 
 
 @pytest.hookimpl(trylast=True)

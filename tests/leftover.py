@@ -10,26 +10,38 @@ import weakref
 from asyncio import selector_events
 from typing import Any
 
+from aiohttp import connector
+
 _TRANSPORT: Any = vars(selector_events)["_SelectorTransport"]
 _open: weakref.WeakSet[Any] = weakref.WeakSet()
+_borrowed: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def watch_transports() -> None:
-    """Remembers every transport that is made from now on."""
-    if hasattr(_TRANSPORT, "begin"):
+    """Remembers every transport that is made from now on, and every use of one by aiohttp's clients."""
+    _watch(_TRANSPORT, _open)
+    _watch(connector.Connection, _borrowed)
+
+
+def _watch(kind: Any, made: weakref.WeakSet[Any]) -> None:
+    if hasattr(kind, "begin"):
         return
-    begin = _TRANSPORT.begin = _TRANSPORT.__init__
+    begin = kind.begin = kind.__init__
 
     def remember(self: Any, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
-        _open.add(self)
+        made.add(self)
 
-    _TRANSPORT.__init__ = remember
+    kind.__init__ = remember
 
 
 def take_leftovers() -> list[str]:
     """Closes the connections of loops that have ended, and describes those that nobody had begun to close."""
     found = []
+    for use in list(_borrowed):
+        if use._loop.is_closed():
+            use._protocol = None  # its transport is what counts, and is looked at below
+            _borrowed.discard(use)
     for transport in list(_open):
         if transport._sock is None:
             _open.discard(transport)

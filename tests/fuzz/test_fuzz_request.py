@@ -17,6 +17,7 @@ from fuzz.fuzz_input import Shot, shots
 
 ALLOWED = frozenset((501, 503, 504))
 PATIENCE = 15.0
+FEWEST = 50  # however slow the machine is
 GROWTH = 96 * 1024 * 1024
 
 _LOOP = settings(
@@ -71,7 +72,7 @@ def test_no_request_is_too_wild(target: Target, deadline: Deadline) -> None:
     @given(shots())
     def fire(shot: Shot) -> None:
         nonlocal fired
-        if deadline.over:
+        if deadline.over and fired >= FEWEST:
             raise Enough
         fired += 1
         begun = time.monotonic()
@@ -80,7 +81,6 @@ def test_no_request_is_too_wild(target: Target, deadline: Deadline) -> None:
 
     with pytest.raises(Enough):
         fire()
-    assert fired > 50
     assert target.alive, target.trouble
 
 

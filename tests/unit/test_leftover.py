@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
+
+from aiohttp import connector
 
 from leftover import take_leftovers
 
@@ -32,3 +35,13 @@ async def test_a_connection_that_is_being_closed_is_not_reported() -> None:
         assert await reader.read() == b""
         writer.close()
     assert take_leftovers() == []
+
+
+def test_a_request_that_nobody_ended_is_not_blamed_on_a_later_test() -> None:
+    loop = asyncio.new_event_loop()
+    use = connector.Connection(Any, Any, Any, loop)  # type: ignore[arg-type]
+    assert take_leftovers() == []
+    assert use.protocol is not None  # its loop could still end it
+    loop.close()
+    assert take_leftovers() == []
+    assert use.protocol is None

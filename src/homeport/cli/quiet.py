@@ -1,4 +1,5 @@
-"""Commands that run controllers on a copy of the objects: what those log is not about the plane."""
+"""Commands that tell in sentences what they do, or run controllers on a copy of the objects: most of the log of that is
+not for their users."""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def quiet_log() -> Iterator[None]:
+def quiet_log(level: int = logging.CRITICAL) -> Iterator[None]:
+    """Only lines of this level and above; afterwards as before."""
     import structlog
 
     before = structlog.get_config()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(level))
     try:
         yield
     finally:

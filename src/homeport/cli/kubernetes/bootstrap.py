@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from homeport.app.plane.instance import read_instance
 from homeport.app.settings import Settings
 from homeport.cli import option
 from homeport.cli.option import data as data_option
+from homeport.cli.quiet import quiet_log
 from homeport.cli.where import Where
 
 if TYPE_CHECKING:
@@ -147,17 +149,16 @@ def _show(file: BootstrapFile) -> None:
 def _call(where: Where, file: BootstrapFile, folder: Path, *, pivot: bool, plan: Plan | None, seconds: float) -> None:
     from homeport.app.kubernetes.bootstrap import BootstrapError
     from homeport.app.kubernetes.install import InstallError
-    from homeport.cli.kubernetes.install import log_warnings_alone
     from homeport.client.config import ConfigError
     from homeport.client.errors import ApiError
     from homeport.client.wire.quick import import_aiohttp
     from homeport.move import MoveRefused
 
     import_aiohttp()
-    log_warnings_alone()
     _start(where)
     try:
-        asyncio.run(_work(where, file, folder, pivot=pivot, plan=plan, seconds=seconds))
+        with quiet_log(logging.WARNING):
+            asyncio.run(_work(where, file, folder, pivot=pivot, plan=plan, seconds=seconds))
     except MoveRefused as error:
         text = "the cluster is ready, but the objects of this plane can't move into it:\n  "
         raise click.ClickException(text + "\n  ".join(error.problems)) from error

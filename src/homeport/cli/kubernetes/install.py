@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shlex
 from collections.abc import Coroutine
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from homeport.cli import option
+from homeport.cli.quiet import quiet_log
 
 if TYPE_CHECKING:
     from homeport.app.kubernetes.plan import Plan
@@ -114,15 +116,6 @@ def command(
     _next(kubeconfig, context, plan, controllers=not no_controllers)
 
 
-def log_warnings_alone() -> None:
-    """What is done is told in sentences; the log of the same steps is for controllers."""
-    import logging
-
-    import structlog
-
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-
-
 def run(work: Coroutine[Any, Any, None]) -> None:
     from homeport.app.kubernetes.install import InstallError
     from homeport.client.config import ConfigError
@@ -130,9 +123,9 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
-    log_warnings_alone()
     try:
-        asyncio.run(work)
+        with quiet_log(logging.WARNING):
+            asyncio.run(work)
     except (ApiError, ConfigError, InstallError) as error:
         raise click.ClickException(str(error)) from error
 

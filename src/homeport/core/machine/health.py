@@ -33,7 +33,7 @@ def _without_node(machine: Machine, seen: Observed, now: float) -> Verdict | Non
     if not cluster.status.initialization.infrastructure_provisioned:
         text = f"Cluster {cluster.metadata.name}: its infrastructure is not provisioned yet"
         return Verdict("Unknown", Reason.INSPECTION_FAILED, text)
-    if not cluster.status.initialization.control_plane_initialized and not seen.connection.up:
+    if not (cluster.status.initialization.control_plane_initialized or seen.connection.up or _was_inspected(machine)):
         text = f"Cluster {cluster.metadata.name}: its control plane is not initialized yet"
         return Verdict("Unknown", Reason.INSPECTION_FAILED, text)
     if not seen.connection.up:
@@ -45,15 +45,19 @@ def _without_node(machine: Machine, seen: Observed, now: float) -> Verdict | Non
 
 def _unconnected(machine: Machine, seen: Observed, now: float) -> Verdict | None:
     """What was last known stays for a while: most connections come back."""
-    known = condition.find(machine.status.conditions, Condition.NODE_HEALTHY)
     last = seen.connection.last_probe
     since = max(now if seen.connection.since is None else seen.connection.since, _initialized_at(seen))
-    if known is not None and known["reason"] != Reason.INSPECTION_FAILED and now - since <= GRACE_SECONDS:
+    if _was_inspected(machine) and now - since <= GRACE_SECONDS:
         return None
     text = seen.connection.why or "no connection to the workload cluster"
     if last is not None:
         text = f"{text}; it last answered at {rfc3339(last)}"
     return Verdict("Unknown", Reason.CONNECTION_DOWN, text)
+
+
+def _was_inspected(machine: Machine) -> bool:
+    known = condition.find(machine.status.conditions, Condition.NODE_HEALTHY)
+    return known is not None and known["reason"] != Reason.INSPECTION_FAILED
 
 
 def _initialized_at(seen: Observed) -> float:

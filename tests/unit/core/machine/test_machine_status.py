@@ -121,6 +121,12 @@ def test_before_the_first_connection_the_cluster_is_named() -> None:
     assert found[0].message == "Cluster c: its control plane is not initialized yet"
 
 
+def test_a_node_that_was_seen_counts_after_a_restart_before_the_control_plane_is_initialized() -> None:
+    made = machine()
+    made.status.conditions = [known("NodeReady"), known("NodeHealthy")]
+    assert health.node_conditions(made, Observed(cluster=cluster(initialized=False)), NOW) is None
+
+
 def test_while_a_machine_goes_its_parts_may_be_gone_before_it() -> None:
     made = machine(deletion_timestamp=THEN)
     made.status.node_ref = MachineNodeReference(name="n")
