@@ -63,7 +63,7 @@ def forget_configurations_of_logging() -> None:
     def configure_without_memory(**settings: Any) -> None:
         configure(**{**settings, "cache_logger_on_first_use": False})
 
-    structlog.configure = configure_without_memory
+    structlog.configure = configure_without_memory  # type: ignore[assignment]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
