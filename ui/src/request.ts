@@ -33,6 +33,22 @@ export async function send(
   return { text, warning: answer.headers.get("X-Homeport-Warning") ?? "" };
 }
 
+/** Work that the server of the page does as the user, outside the API server. */
+export async function errand(name: string, options: object): Promise<any> {
+  let answer: Response;
+  try {
+    answer = await fetch("errand", {
+      method: "POST", headers: { "Content-Type": "application/json", "X-Homeport-Key": key() }, body: JSON.stringify({ errand: name, options }),
+    });
+  } catch {
+    throw new Refusal(0, "the plane does not answer: is it running?", null);
+  }
+  if (answer.status === 401) ended();
+  const content = await answer.json();
+  if (!answer.ok) throw new Refusal(answer.status, content.message, content);
+  return content;
+}
+
 export async function get(path: string): Promise<any> {
   return JSON.parse((await send("GET", path)).text);
 }

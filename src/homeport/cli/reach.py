@@ -46,29 +46,13 @@ def source_options(fn: F) -> F:
 
 async def read_dial(client: Client, proxy: str, trust: Path | None) -> DialOptions:
     """As the options say; without any, through the network of the plane's simulators if it has some."""
+    from homeport.app.discovery.dial import simulated_dial
     from homeport.app.settings import SettingsError
     from homeport.cli.plane.dial import read_dial as parse
 
     if not proxy and trust is None:
-        proxy, trust = await _simulated(client)
+        return await simulated_dial(cast(Any, client))
     try:
         return parse(proxy, trust)
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
-
-
-async def _simulated(client: Client) -> tuple[str, Path | None]:
-    import msgspec
-
-    from homeport.app.plane.instance import STATUS_PATH
-    from homeport.app.report.description import Description
-    from homeport.client.errors import ApiError
-
-    try:
-        answer = await cast(Any, client).raw("POST", STATUS_PATH)
-        found = msgspec.convert(answer.json(), Description, strict=False) if answer.status == 200 else None
-    except (ApiError, msgspec.ValidationError):
-        return "", None
-    if found is None or not found.simulators or not found.simulators[0].proxy:
-        return "", None
-    return found.simulators[0].proxy, Path(found.simulators[0].authority)

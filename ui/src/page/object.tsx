@@ -5,6 +5,7 @@ import { diff, type Line } from "../diff";
 import { route, href } from "../route";
 import { may, Refusal, send } from "../request";
 import { Command, report } from "../ui";
+import { Rehearsal } from "../rehearsal";
 import { Happened } from "./timeline";
 
 /** Without what the server keeps for itself: nobody edits it, and it hides the rest. */
@@ -91,6 +92,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
             <section aria-label="The change">
               <h2>What will be written</h2>
               <Difference lines={lines} />
+              <Rehearsal manifest={text} />
               <Command text={`kubectl edit ${kind.plural}${kind.group ? "." + kind.group : ""} ${name}${namespace ? ` -n ${namespace}` : ""}`} />
               <button type="button" class="main" onClick={() => void write(false)}>Apply</button>
             </section>

@@ -136,7 +136,7 @@ class Plane:
         self._workers: list[Worker] = []
 
     async def run(self, show: Show, stopping: asyncio.Event) -> None:
-        dial = self._simulation.dial if self._simulation is not None else self._settings.dial
+        dial = self._dial
         server = await start(self._settings, self._platform, dial)
         try:
             environment = Environment(
@@ -154,6 +154,10 @@ class Plane:
         finally:
             remove_instance(self._settings.data)
             await server.close()
+
+    @property
+    def _dial(self) -> DialOptions:
+        return self._simulation.dial if self._simulation is not None else self._settings.dial
 
     def _charts(self, dial: DialOptions) -> ChartSettings:
         """In simulation, registries are those of the simulated network, unless the user names a mirror."""
@@ -198,9 +202,9 @@ class Plane:
         base = Config(server.url, ca=server.pki.ca_pem)
         port = (urlsplit(server.url).port or 0) + 1
         try:
-            return await self._web.start(base, LOOPBACK, port)
+            return await self._web.start(base, LOOPBACK, port, dial=self._dial)
         except (OSError, OverflowError):  # taken, or there is no such port
-            return await self._web.start(base, LOOPBACK, 0)
+            return await self._web.start(base, LOOPBACK, 0, dial=self._dial)
 
     def _parts(self, server: EmbeddedServer, environment: Environment, changed: Callable[[Part], None]) -> Supervisor:
         settings, components = self._settings, Components(server, self._streams)

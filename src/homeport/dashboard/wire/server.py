@@ -14,7 +14,10 @@ import structlog
 from aiohttp.web import BaseRequest, Response, Server, StreamResponse
 
 from homeport.client.config import Config
+from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError
+from homeport.dashboard.errand.catalog import Asked, do_errand
+from homeport.dashboard.errand.run import ErrandError, Errands
 from homeport.dashboard.forward import Forwarded, ForwardError
 from homeport.dashboard.guard import Guard
 from homeport.dashboard.handover import HandOver, config_of, user_of
@@ -46,6 +49,7 @@ class Dashboard:
         self._sessions = sessions or Sessions()
         self._people: dict[Session, Person] = {}
         self._files = load()
+        self._errands = Errands()
         self._guard: Guard | None = None
         self._secure = False
         self._http: Server | None = None
@@ -60,9 +64,12 @@ class Dashboard:
         port: int,
         tls: ssl.SSLContext | None = None,
         names: frozenset[str] = frozenset(),
+        dial: DialOptions = DIRECT,
     ) -> str:
-        """Gives the address. `base` says where the API server is. Raises OSError when the port is taken."""
+        """Gives the address. `base` says where the API server is, `dial` how to reach hypervisors. Raises OSError when
+        the port is taken."""
         self._base = base
+        self._errands = Errands(dial)
         self._http = Server(self._serve, access_log=None, logger=_quiet_logger(), keepalive_timeout=75.0)
         self._server = await asyncio.get_running_loop().create_server(self._http, host, port, ssl=tls)
         port = int(self._server.sockets[0].getsockname()[1])
@@ -122,6 +129,7 @@ class Dashboard:
             ("GET", "session"): self._who,
             ("DELETE", "session"): self._end,
             ("POST", "request"): self._forward,
+            ("POST", "errand"): self._errand,
             ("GET", "stream"): self._stream,
         }
 
@@ -176,6 +184,7 @@ class Dashboard:
 
         def leave() -> None:
             self._people.pop(session, None)
+            self._errands.forget(person)
             ending = asyncio.get_running_loop().create_task(person.close())
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
@@ -217,6 +226,17 @@ class Dashboard:
         if warning := answer.headers.get("Warning"):
             headers["X-Homeport-Warning"] = warning
         return Response(body=answer.body, headers=headers)
+
+    async def _errand(self, request: BaseRequest) -> Response:
+        session = self._session(request)
+        try:
+            asked = msgspec.json.decode(await _read(request), type=Asked)
+            result = await do_errand(asked, self._people[session], session.login.config, self._errands)
+        except msgspec.MsgspecError as error:
+            raise Refused(400, str(error)) from None
+        except ErrandError as error:
+            raise Refused(422, str(error)) from None
+        return _json(200, result)
 
     async def _stream(self, request: BaseRequest) -> StreamResponse:
         def log_in(key: str) -> tuple[Session, Person]:

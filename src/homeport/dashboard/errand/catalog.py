@@ -1,0 +1,70 @@
+"""The errands of pages by name, and who may have them done."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from homeport.api.meta import Resource
+from homeport.app.tree.read import is_part
+from homeport.client.config import Config
+from homeport.client.errors import NotFound
+from homeport.client.protocol import Key
+from homeport.dashboard.errand.manifest import read_manifest
+from homeport.dashboard.errand.run import ErrandError, Errands
+from homeport.dashboard.person import Person
+from homeport.machinery.yaml import YamlError
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An errand, as the page asks for it."""
+
+    errand: str
+    options: dict[str, Any] = {}
+
+
+_Do = Callable[[dict[str, Any], Person, Config, Errands], Awaitable[Any]]
+
+
+async def do_errand(asked: Asked, person: Person, config: Config, errands: Errands) -> Any:
+    """Raises ErrandError and ApiError."""
+    found = _ERRANDS.get(asked.errand)
+    if found is None:
+        raise ErrandError(f"unknown errand {asked.errand!r}: expected one of {', '.join(_ERRANDS)}")
+    return await found(asked.options, person, config, errands)
+
+
+async def _plan(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    """For who may make the change: the checks of the provider ask the hypervisor that the manifest names."""
+    try:
+        manifest = read_manifest(str(options.get("manifest") or ""))
+    except YamlError as error:
+        raise ErrandError(str(error)) from error
+    kind = await _kind(person, manifest)
+    if kind is None or not is_part(kind):
+        return None  # no controller of clusters reads it
+    meta = manifest["metadata"]
+    key = Key(str(meta.get("namespace") or config.namespace) if kind.namespaced else "", str(meta["name"]))
+    verb = "delete" if options.get("delete") else await _verb(person, kind, key)
+    if not await person.may(verb, kind, key.namespace, key.name):
+        raise ErrandError(f"you may not {verb} {kind.plural} in namespace {key.namespace}")
+    return await errands.run("plan", options, person, config)
+
+
+async def _verb(person: Person, kind: Resource, key: Key) -> str:
+    try:
+        await person.client.get(kind, key)
+    except NotFound:
+        return "create"
+    return "update"
+
+
+async def _kind(person: Person, manifest: dict[str, Any]) -> Resource | None:
+    group = str(manifest.get("apiVersion")).rpartition("/")[0]
+    wanted = (group, manifest.get("kind"))
+    return next((each for each in await person.kinds() if (each.group, each.kind) == wanted), None)
+
+
+_ERRANDS: dict[str, _Do] = {"plan": _plan}

@@ -1,0 +1,46 @@
+"""The object of a page as text and as a patch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from homeport.api.meta import Unstructured
+from homeport.machinery.yaml import YamlError, load_all
+
+_OWN = ("name", "namespace", "labels", "annotations")  # of metadata: the rest is the server's
+
+
+def read_manifest(text: str) -> dict[str, Any]:
+    """The one object of the text. Raises YamlError."""
+    found = list(load_all(text.encode(), "the manifest"))
+    if len(found) != 1 or not isinstance(found[0].get("metadata"), dict) or not found[0]["metadata"].get("name"):
+        raise YamlError("the manifest must be one object with apiVersion, kind and metadata.name")
+    return dict(found[0])
+
+
+def complete(changed: Mapping[str, Any], objects: Iterable[Unstructured]) -> dict[str, Any]:
+    """The object as a patch that also removes what is no longer in it, and without what the server sets."""
+    body: dict[str, Any] = {name: value for name, value in changed.items() if name not in ("status", "metadata")}
+    body["metadata"] = {name: changed["metadata"][name] for name in _OWN if name in changed["metadata"]}
+    before = _same(body, objects)
+    return body if before is None else {**_without_lost(body, before), "metadata": body["metadata"]}
+
+
+def _same(body: Mapping[str, Any], objects: Iterable[Unstructured]) -> Unstructured | None:
+    meta = body["metadata"]
+    for each in objects:
+        place = (each.get("apiVersion"), each.get("kind"), each.namespace, each.name)
+        if place == (body.get("apiVersion"), body.get("kind"), meta.get("namespace", ""), meta.get("name")):
+            return each
+    return None
+
+
+def _without_lost(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """`after`, with null for each field that `before` has besides: so a merge patch removes it."""
+    made: dict[str, Any] = {name: None for name in before if name not in after and name not in ("status", "metadata")}
+    for name, value in after.items():
+        old = before.get(name)
+        both = isinstance(value, Mapping) and isinstance(old, Mapping)
+        made[name] = _without_lost(value, old) if both else value  # type: ignore[arg-type]
+    return made

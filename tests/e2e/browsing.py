@@ -1,0 +1,112 @@
+"""A browser, and a plane that serves it the dashboard."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from e2e.cluster import Cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = shutil.which("chromium")
+SWITCHES = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PATIENCE = 30_000.0  # milliseconds: machines that run tests are busy
+expect.set_options(timeout=PATIENCE)
+MARKS = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH (tools/browser/install)"),
+    pytest.mark.skipif(not AXE.exists(), reason="the packages of ui/ are not installed (tools/browser/install)"),
+    pytest.mark.timeout(300),
+]
+
+
+def homeport(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "homeport", *args], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+@dataclass
+class Site:
+    """A plane, with the kubectl of its administrator."""
+
+    data: Path
+    kubectl: Cluster
+
+    def link(self, *options: str) -> str:
+        done = homeport("dashboard", *(options or ("--data", str(self.data))))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()[0]
+
+    def stop(self) -> None:
+        stopped = homeport("down", "--data", str(self.data))
+        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+
+
+def start(folder: Path, kubectl: str, *options: str) -> Site:
+    """A plane with simulators, at a port of its own."""
+    data = folder / "data"
+    started = homeport("up", "--sim", "--data", str(data), "--listen", "127.0.0.1:0", *options, "--detach")
+    assert started.returncode == 0, started.stdout + started.stderr
+    assert "homeport dashboard" in started.stdout
+    return Site(data, Cluster("ours", kubectl, data / "kubeconfig", folder))
+
+
+def example(name: str, address: str) -> str:
+    """The manifest of a Nutanix cluster: three control planes and two workers."""
+    text = (ROOT / "examples/02-cluster/cluster.yaml").read_text()
+    return text.replace("10.0.0.101", address).replace("harbour", name)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's, as CI has it."""
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        yield made
+        made.close()
+
+
+@dataclass
+class Visit:
+    """A logged-in page, and everything that its console complained about."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    answers: list[tuple[int, str]] = field(default_factory=list)
+
+    def go(self, address: str) -> None:
+        self.page.evaluate("address => { location.hash = address }", address)
+
+    def text(self, selector: str = "main") -> str:
+        return self.page.inner_text(selector)
+
+
+def log_in(browser: Browser, link: str, **options: Any) -> Visit:
+    context: BrowserContext = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    visit = Visit(page)
+    page.on("console", lambda said: visit.complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
+    page.on("response", lambda answer: visit.answers.append((answer.status, answer.url)))
+    page.goto(link)
+    page.wait_for_selector("main h1")
+    return visit

@@ -1,0 +1,89 @@
+"""Walks through the dashboard's ways to change something and its pages for details, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, chromium, example, log_in, start
+
+pytestmark = MARKS
+LONG = 120_000.0  # milliseconds: for what runs in a process of its own
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Site]:
+    """A healthy cluster `harbour`."""
+    made = start(tmp_path_factory.mktemp("walk"), kubectl)
+    made.kubectl.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
+    made.kubectl.ok("apply", "-f", "-", stdin=example("harbour", "10.0.0.101"))
+    made.kubectl.ok("wait", "cluster/harbour", "--for=condition=Available", "--timeout=120s", seconds=130)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def visit(site: Site, browser: Browser) -> Iterator[Visit]:
+    made = log_in(browser, site.link())
+    yield made
+    assert made.complaints == []
+    made.page.context.close()
+
+
+def accessible(visit: Visit) -> None:
+    """In both themes, as it is shown now."""
+    session = visit.page.context.new_cdp_session(visit.page)
+    session.send("Runtime.evaluate", {"expression": AXE.read_text()})
+    for theme in ("light", "dark"):
+        visit.page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+        found = visit.page.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.nodes[0].html])")
+        assert found == [], f"{theme}: {found}"
+
+
+def field(site: Site, name: str, path: str) -> str:
+    return site.kubectl.ok("get", name, "-o", f"jsonpath={{{path}}}")
+
+
+def rehearsed(visit: Visit) -> Locator:
+    found = visit.page.get_by_role("region", name="What will happen")
+    expect(found).to_have_attribute("aria-busy", "false", timeout=LONG)
+    return found
+
+
+def test_a_change_says_which_machines_it_replaces_and_what_the_provider_finds(visit: Visit, site: Site) -> None:
+    visit.go("#/object/cluster.x-k8s.io/machinedeployments/default/harbour-workers")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    text.fill(text.input_value().replace("version: v1.29.0", "version: v1.29.1"))
+    visit.page.get_by_role("button", name="Review the change").click()
+    found = rehearsed(visit)
+    expect(found).to_contain_text("2 replaced")
+    workers = found.get_by_role("region", name="MachineDeployment harbour-workers").get_by_role("row")
+    names = site.kubectl.ok("get", "machines", "-l", "cluster.x-k8s.io/deployment-name=harbour-workers", "-o", "name")
+    for machine in names.split():
+        row = workers.filter(has_text=machine.rpartition("/")[2])
+        expect(row).to_contain_text("replace")
+        expect(row).to_contain_text("v1.29.0 → v1.29.1")
+    expect(found.locator(".checks")).to_contain_text("contains Kubernetes v1.29.0")
+    expect(found.locator("code")).to_have_text("homeport plan -f FILE")
+    assert field(site, "machinedeployment/harbour-workers", ".spec.template.spec.version") == "v1.29.0"
+    accessible(visit)
+
+
+def test_a_change_of_another_kind_has_no_machines_to_show(visit: Visit, site: Site) -> None:
+    site.kubectl.ok("create", "configmap", "notes", "--from-literal=a=b")
+    visit.go("#/object/core/configmaps/default/notes")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    text.fill(text.input_value().replace("a: b", "a: c"))
+    visit.page.get_by_role("button", name="Review the change").click()
+    expect(visit.page.locator(".diff .add")).to_contain_text("a: c")
+    expect(visit.page.get_by_role("region", name="What will happen")).to_have_count(0)
