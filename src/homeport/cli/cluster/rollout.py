@@ -153,19 +153,19 @@ def status(where: Where, target: Target, timeout: float, watch: bool) -> None:
     """Show rollout progress until it finishes. Exit code 1 if it does not finish in time."""
 
     async def tell(client: Client, key: Key) -> bool:
-        from homeport.controlplane.kubeadm import rollout
-        from homeport.core.machinedeployment import rollback
+        from homeport.api.cluster.v1beta2 import MachineDeployment
+        from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+        from homeport.capi.object.rollout import follow
 
         said = ""
-        module: Any = rollout if target.plane else rollback
+        kind: Any = KubeadmControlPlane if target.plane else MachineDeployment
         async with asyncio.timeout(timeout or None):
-            async for over, obj in module.follow(client, key):
-                _, text = module.progress(obj)
+            async for over, text in follow(client, kind, key):
                 if text != said:
                     click.echo(text)
                 said = text
                 if over or not watch:
-                    return bool(over)
+                    return over
         return False
 
     try:
@@ -177,8 +177,7 @@ def status(where: Where, target: Target, timeout: float, watch: bool) -> None:
 
 
 def _ask(where: Where, target: Target, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
-    from homeport.controlplane.kubeadm.rollout import Refused as PlaneRefused
+    from homeport.capi.object.rollout import Refused
     from homeport.core.machinedeployment.revision import NoRevision
-    from homeport.core.machinedeployment.rollback import Refused
 
-    return ask(where, target.name, work, NoRevision, Refused, PlaneRefused)
+    return ask(where, target.name, work, NoRevision, Refused)
