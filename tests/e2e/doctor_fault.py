@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +58,12 @@ class Fault:
     words: tuple[str, ...]  # of the message
     changes: tuple[tuple[str, str, str, Any], ...] = ()  # kind, name, path, value
     without: tuple[tuple[str, str], ...] = ()  # kind, name of objects that are left out
-    faults: tuple[Json, ...] = ()  # injected into the simulated Prism Central
+    # Injected into the simulated Prism Central. They meet only this case, by a user or by names of VMs: all cases are
+    # planted at the same time.
+    faults: tuple[Json, ...] = ()
     late: bool = False  # the faults come when the cluster works
     base: Callable[[str], list[Json]] = field(default=lambda vip: cluster(vip))
+    name: str = "harbour"  # of the cluster
 
     def objects(self, vip: str) -> list[Json]:
         made = [each for each in self.base(vip) if (each["kind"], each["metadata"]["name"]) not in self.without]
@@ -70,15 +75,21 @@ class Fault:
         return made
 
 
-def cluster(vip: str) -> list[Json]:
+def cluster(vip: str, name: str = "harbour") -> list[Json]:
     """One control plane and one worker."""
-    made: list[Json] = load_all(CLUSTER.read_text())
+    made: list[Json] = load_all(CLUSTER.read_text().replace("harbour", name))
     for each in made:
         if each["kind"] in ("KubeadmControlPlane", "MachineDeployment"):
             each["spec"]["replicas"] = 1
         if each["kind"] == "NutanixCluster":
             each["spec"]["controlPlaneEndpoint"]["host"] = vip
     return made
+
+
+def account(user: str, password: str) -> tuple[tuple[str, str, str, Any], ...]:
+    """Credentials that no other case uses."""
+    data = {"prismCentral": {"username": user, "password": password}}
+    return (("Secret", "harbour-prism", "stringData.credentials", json.dumps([{"type": "basic_auth", "data": data}])),)
 
 
 def tenant(vip: str) -> list[Json]:
@@ -119,14 +130,7 @@ FAULTS: dict[str, Fault] = {
     "wrong-password": Fault(
         "AccessDenied",
         ("harbour-prism",),
-        (
-            (
-                "Secret",
-                "harbour-prism",
-                "stringData.credentials",
-                '[{"type": "basic_auth", "data": {"prismCentral": {"username": "admin", "password": "old"}}}]',
-            ),
-        ),
+        account("admin", "old"),
     ),
     "wrong-port": Fault("Unreachable", ("9441",), infra("prismCentral.port", 9441)),
     "self-signed": Fault(
@@ -199,10 +203,12 @@ FAULTS: dict[str, Fault] = {
         ("the disk is gone",),
         faults=(
             {
-                "match": {"operation": "kVmCreate"},
+                "match": {"operation": "kVmCreate", "entity": "refused-*"},
                 "effect": {"kind": "task-failure", "message": "the disk is gone"},
             },
         ),
+        base=partial(cluster, name="refused"),
+        name="refused",
     ),
     # -- guests
     "version-not-on-the-image": Fault(
@@ -214,19 +220,25 @@ FAULTS: dict[str, Fault] = {
         ),
     ),
     "does-not-start": Fault(
-        "GuestSilent", ("console",), faults=({"match": {"kind": "vm"}, "effect": {"kind": "no-boot"}},)
+        "GuestSilent",
+        ("console",),
+        faults=({"match": {"kind": "vm", "entity": "silent-*"}, "effect": {"kind": "no-boot"}},),
+        base=partial(cluster, name="silent"),
+        name="silent",
     ),
     # -- the provider of a cluster that works
     "outage": Fault(
         "Unreachable",
         ("prism-central.example.com",),
-        faults=({"match": {"route": "/api/*"}, "effect": {"kind": "status", "status": 503}},),
+        account("cluster-admin", "cluster-specific-password"),
+        faults=({"match": {"user": "cluster-admin"}, "effect": {"kind": "status", "status": 503}},),
         late=True,
     ),
     "password-expired": Fault(
         "AccessDenied",
-        ("harbour-prism",),
-        faults=({"match": {"route": "/api/*"}, "effect": {"kind": "status", "status": 401}},),
+        ("Secret password-expired/harbour-prism",),
+        account("operator", "operator-password"),
+        faults=({"match": {"user": "operator"}, "effect": {"kind": "status", "status": 401}},),
         late=True,
     ),
     # -- the workload cluster

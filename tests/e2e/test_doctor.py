@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import homeport.sim.prism
 from apply import apply
 from e2e.doctor_fault import CLUSTER, FAULTS, Fault
 from homeport.app.doctor.diagnosis import Commands, Diagnosis
@@ -28,6 +29,7 @@ from homeport.machinery.yaml import load_all
 pytestmark = [pytest.mark.timeout(300)]
 
 SECONDS = 120.0
+WORLD = Path(homeport.sim.prism.__file__).parent / "default.yaml"
 
 
 class Plane:
@@ -45,11 +47,11 @@ class Plane:
         return done
 
     def inject(self, faults: Sequence[dict[str, Any]]) -> None:
-        """Replaces the faults of the simulated Prism Central."""
+        """Adds faults to the simulated Prism Central."""
         state = json.loads(self.homeport("status", "-o", "json").stdout)["simulators"][0]
         name, value = Path(state["adminHeader"]).read_text().strip().split(": ", 1)
         body = json.dumps({"faults": list(faults)}).encode()
-        request = urllib.request.Request(f"{state['admin']}/faults", body, {name: value}, method="PUT")
+        request = urllib.request.Request(f"{state['admin']}/faults", body, {name: value}, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
 
     def examine(self, name: str, namespace: str) -> list[Diagnosis]:
@@ -75,7 +77,7 @@ class Plane:
     def until_named(self, namespace: str, fault: Fault, vip: str) -> list[Diagnosis]:
         """What is found, as soon as the first cause is the right one."""
         deadline = time.monotonic() + SECONDS
-        while not fits(found := self.examine("harbour", namespace), fault, vip):
+        while not fits(found := self.examine(fault.name, namespace), fault, vip):
             assert time.monotonic() < deadline, "\n".join(map(str, found)) or "nothing is wrong"
             time.sleep(0.3)
         return found
@@ -91,14 +93,33 @@ def fits(found: list[Diagnosis], fault: Fault, vip: str) -> bool:
 
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    made = Plane(tmp_path_factory.mktemp("doctor") / "data")
-    made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "prism", "--detach")
+    folder = tmp_path_factory.mktemp("doctor")
+    made, world = Plane(folder / "data"), folder / "world.yaml"
+    world.write_text(f"{WORLD.read_text().rstrip()}\n- {{name: operator, passwords: [operator-password]}}\n")
+    made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "prism", "--sim-world", f"prism={world}", "--detach")
     try:
         apply(made.kubeconfig, load_all(CLUSTER.read_text()))
-        made.until_well("default")  # faults of VMs would hit it, too
+        made.until_well("default")  # one of the faults is an endpoint that it has
         yield made
     finally:
         made.homeport("down", check=False)
+
+
+@pytest.fixture(scope="module")
+def planted(plane: Plane) -> Plane:
+    """With all faults: each in a namespace of its own, none in the way of another."""
+    plane.inject([each for fault in FAULTS.values() if not fault.late for each in fault.faults])
+    for name, fault in FAULTS.items():
+        apply(plane.kubeconfig, [namespace_of(name), *within(name, fault.objects(vip_of(name)))])
+    return plane
+
+
+def vip_of(name: str) -> str:
+    return f"10.0.0.{20 + list(FAULTS).index(name)}"
+
+
+def within(namespace: str, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in objects]
 
 
 def namespace_of(name: str) -> dict[str, Any]:
@@ -110,20 +131,12 @@ def test_there_are_forty_faults() -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_the_first_finding_is_the_cause(plane: Plane, name: str) -> None:
-    fault, vip = FAULTS[name], f"10.0.0.{20 + list(FAULTS).index(name)}"
-    objects = [{**each, "metadata": {**each["metadata"], "namespace": name}} for each in fault.objects(vip)]
-    apply(plane.kubeconfig, [namespace_of(name)])
-    if not fault.late:
-        plane.inject(fault.faults)
-    apply(plane.kubeconfig, objects)
+def test_the_first_finding_is_the_cause(planted: Plane, name: str) -> None:
+    fault = FAULTS[name]
     if fault.late:
-        plane.until_well(name)
-        plane.inject(fault.faults)
-    try:
-        found = plane.until_named(name, fault, vip)
-    finally:
-        plane.inject(())
+        planted.until_well(name)
+        planted.inject(fault.faults)
+    found = planted.until_named(name, fault, vip_of(name))
     assert found[0].cure.startswith(("kubectl ", "homeport "))
 
 
@@ -136,12 +149,8 @@ def test_a_cluster_that_works_has_no_findings_and_the_exit_code_tells(plane: Pla
 
 
 def test_findings_are_data_and_sentences_with_a_command(plane: Plane) -> None:
-    apply(plane.kubeconfig, [namespace_of("sick")])
     fault = FAULTS["secret-missing"]
-    apply(
-        plane.kubeconfig,
-        [{**o, "metadata": {**o["metadata"], "namespace": "sick"}} for o in fault.objects("10.0.0.99")],
-    )
+    apply(plane.kubeconfig, [namespace_of("sick"), *within("sick", fault.objects("10.0.0.99"))])
     plane.until_named("sick", fault, "")
     text = plane.homeport("doctor", "cluster", "harbour", "-n", "sick", check=False)
     assert text.returncode == 1

@@ -5,6 +5,7 @@ A vendor's client turns each of its failures into one of these; `policy` says wh
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ class ProviderError(Exception):
         self.message = message
         self.code = code  # the vendor's error code, for support requests
         self.connecting = False  # no connection could be made: nothing was asked
+        self.origin = ""  # where the credentials were read, as the message names it
 
 
 class Missing(ProviderError):
@@ -40,7 +42,11 @@ class Ambiguous(Misconfigured):
 
 
 class Denied(ProviderError):
-    """Credentials are wrong, expired or not sufficient."""
+    """Credentials are wrong, expired or not sufficient. `after`: seconds until they may be shown again."""
+
+    def __init__(self, message: str, *, code: str = "", after: float = 0.0) -> None:
+        super().__init__(message, code=code)
+        self.after = after
 
 
 class Exhausted(ProviderError):
@@ -80,6 +86,8 @@ class Policy:
     warning: bool = True
 
 
+_AFTERWARDS_SECONDS = 0.5
+
 POLICIES: dict[type[ProviderError], Policy] = {
     Missing: Policy("NotFound", 15.0, 300.0),
     Taken: Policy("InUse", 15.0, 300.0),
@@ -105,9 +113,22 @@ def can_not_ask(error: ProviderError) -> bool:
     return error.connecting or isinstance(error, Unreachable | Denied | Throttled)
 
 
+def seen_from(origin: str, error: ProviderError) -> ProviderError:
+    """The error with the Secret of this user. A connection is shared: another user's Secret may have opened it."""
+    if not origin or error.origin in ("", origin):
+        return error
+    own = copy.copy(error)  # others who wait for the same connection have the same error
+    own.message = error.message.replace(error.origin, origin)
+    own.args = (own.message,)
+    own.origin = origin
+    return own
+
+
 def delay_of(error: ProviderError, failures: int) -> float:
     """Seconds until the next try, after that many failures in a row (1: the first)."""
     policy = policy_of(error)
     if isinstance(error, Throttled):
         return max(error.after, policy.after)
+    if isinstance(error, Denied) and error.after:  # not before, and not much later: they may be good again by then
+        return error.after + _AFTERWARDS_SECONDS
     return float(min(policy.after * 2 ** min(failures - 1, 10), policy.slowest))

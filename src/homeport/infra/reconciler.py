@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Awaitable
 from typing import Any, Generic, TypeVar
 
@@ -9,10 +10,11 @@ import msgspec
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Object
+from homeport.capi.cloud import Sources
 from homeport.capi.name import BLOCK_MOVE, Condition
 from homeport.capi.reconciler import CapiReconciler
 from homeport.client.protocol import Key
-from homeport.infra.error import ProviderError, Throttled, can_not_ask, delay_of, policy_of
+from homeport.infra.error import Denied, ProviderError, Throttled, can_not_ask, delay_of, policy_of, seen_from
 from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
@@ -31,6 +33,7 @@ class ProviderScope(Scope[O]):
         self.cluster = cluster
         self.machine = machine  # that owns it, if it is an InfraMachine
         self.asked = False
+        self.origin = ""  # the Secret of its connection
         self.unasked = False
 
 
@@ -70,11 +73,13 @@ class ProviderReconciler(CapiReconciler[O, ProviderScope[O]], Generic[O]):
         status: condition.Status = "True" if ok else "False"
         scope.report(kind, status, reason, message, rfc3339(self.clock.now()))
 
-    def _failed(self, key: Key, error: ProviderError) -> Wait:
+    def _failed(self, scope: ProviderScope[O], error: ProviderError) -> Wait:
         """Vendors' failures become a reason to wait: said on the object, tried again at the right time."""
+        error, key = seen_from(scope.origin, error), scope.key
         count = self._failures[key] = self._failures.get(key, 0) + 1
         policy = policy_of(error)
-        return Wait(policy.reason, error.message, after=delay_of(error, count), warning=policy.warning)
+        after = delay_of(error, count) + _spread(key, error)
+        return Wait(policy.reason, error.message, after=after, warning=policy.warning)
 
     def _went_well(self, key: Key) -> None:
         self._failures.pop(key, None)
@@ -82,18 +87,22 @@ class ProviderReconciler(CapiReconciler[O, ProviderScope[O]], Generic[O]):
     # -- whether the vendor can be asked -----------------------------------------------------------------------
     # What runs goes on running while its vendor is away: that we can't manage it is a condition of its own.
 
-    async def _session(self, scope: ProviderScope[O], connecting: Awaitable[S]) -> S:
+    async def _session(self, scope: ProviderScope[O], connecting: Awaitable[S], sources: Sources) -> S:
+        if len(sources.secrets) == 1:
+            scope.origin = f"Secret {sources.secrets[0]}"
         try:
             session = await connecting
-        except ProviderError as error:
+        except ProviderError as shared:
+            error = seen_from(scope.origin, shared)
             error.connecting = True
-            raise
+            raise error from shared.__cause__
         scope.asked = True
         return session
 
     def _report_reachable(self, scope: ProviderScope[O], error: ProviderError | None = None) -> None:
         kind = Condition.INFRASTRUCTURE_REACHABLE
         if error is not None and can_not_ask(error):
+            error = seen_from(scope.origin, error)
             scope.unasked = is_provisioned(scope.object) and not scope.deleting
             if isinstance(error, Throttled):
                 return  # it answers, and does so again in a moment
@@ -109,6 +118,12 @@ class ProviderReconciler(CapiReconciler[O, ProviderScope[O]], Generic[O]):
         """Of a machine that could not be looked at, what was last known stays."""
         if not scope.unasked:
             super()._report_wait(scope, reason, message, warn=warn, quiet=quiet)
+
+
+def _spread(key: Key, error: ProviderError) -> float:
+    """Users of one account come one after the other: if the first is refused again, the rest sends nothing."""
+    pause = error.after if isinstance(error, Denied) else 0.0
+    return zlib.crc32(str(key).encode()) / 2**32 * pause / 10
 
 
 def is_provisioned(obj: Any) -> bool:

@@ -12,9 +12,10 @@ import msgspec
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
 from homeport.api.meta import Unstructured
 from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.capi.object.summary import conditions_of
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Client
-from homeport.infra.error import ProviderError, policy_of
+from homeport.infra.error import Denied, ProviderError, policy_of
 from homeport.providers.harvester.infracluster.connection import Connector as HarvesterConnector
 from homeport.providers.nutanix.connection import Connector as PrismConnector
 from homeport.runtime.clock import SystemClock
@@ -44,11 +45,20 @@ async def probe(client: Client, objects: Iterable[Unstructured], dial: DialOptio
         "KubevirtCluster": (KubevirtCluster, HarvesterConnector(client, clock, dial)),
     }
     try:
-        asked = [_ask(each, *connectors[str(each.get("kind"))]) for each in objects if each.get("kind") in connectors]
+        asked = [
+            _ask(each, *connectors[str(each.get("kind"))])
+            for each in objects
+            if each.get("kind") in connectors and not _is_refused(each)
+        ]
         return [each for each in await asyncio.gather(*asked) if each is not None]
     finally:
         for _, connector in connectors.values():
             await connector.close()
+
+
+def _is_refused(obj: Unstructured) -> bool:
+    """The controllers have shown its credentials in vain. Vendors lock accounts after a few wrong passwords."""
+    return any(each.get("reason") == policy_of(Denied("")).reason for each in conditions_of(obj))
 
 
 async def _ask(obj: Unstructured, kind: type, connector: _Connector) -> Probe | None:

@@ -76,7 +76,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         except ProviderError as error:
             await self._orphans.refuse(scope, error.message)
             self._report_reachable(scope, error)
-            return self._failed(scope.key, error)
+            return self._failed(scope, error)
         self._went_well(scope.key)
         self._report_reachable(scope)
         return wait
@@ -84,7 +84,8 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
     async def _connect(self, scope: ProviderScope[C]) -> S:
         kind = self._provider.conditions.connection
         try:
-            session = await self._session(scope, self._provider.connector.connect(scope.object))
+            connector = self._provider.connector
+            session = await self._session(scope, connector.connect(scope.object), connector.sources(scope.object))
         except ProviderError as error:
             self._condition(scope, kind, False, policy_of(error).reason, error.message)
             raise

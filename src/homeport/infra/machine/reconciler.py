@@ -96,7 +96,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             wait = await work(scope, scope.machine, scope.cluster)
         except ProviderError as error:
             self._report_reachable(scope, error)
-            wait = self._failed(scope.key, error)
+            wait = self._failed(scope, error)
         else:
             self._report_reachable(scope)
             self._went_well(scope.key)
@@ -278,7 +278,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         try:
             wait = await self._settle(scope, machine, cluster)
         except ProviderError as error:
-            return self._failed(scope.key, error)
+            return self._failed(scope, error)
         await self._store(scope)
         return wait
 
@@ -363,8 +363,15 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         self, scope: ProviderScope[M], machine: Machine, cluster: Cluster | None, infra_cluster: C | None
     ) -> MachineScope[C, M, S]:
         connecting = self._provider.connector.connect_machine(scope.object, infra_cluster)
-        session = await self._session(scope, connecting)
+        session = await self._session(scope, connecting, self._sources(scope.object, infra_cluster))
         return self._scope(scope, machine, cluster or Cluster(), infra_cluster, session)
+
+    def _sources(self, infra: M, infra_cluster: C | None) -> Sources:
+        """A machine has credentials of its own, or those of its InfraCluster."""
+        own = Sources() if self._provider.machine_sources is None else self._provider.machine_sources(infra)
+        if own != Sources() or infra_cluster is None:
+            return own
+        return self._provider.connector.sources(infra_cluster)
 
     def _scope(
         self, scope: ProviderScope[M], machine: Machine, cluster: Cluster, infra_cluster: C | None, session: S

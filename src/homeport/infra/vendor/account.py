@@ -18,15 +18,25 @@ class Account:
 
     def check(self) -> None:
         """Raises the last refusal while it is too early to show the credentials again."""
-        if self._refused is not None and self._clock.monotonic() < self._refused[0]:
-            raise Denied(self._refused[1].message, code=self._refused[1].code)
+        if self._refused is None:
+            return
+        until, last = self._refused
+        left = until - self._clock.monotonic()
+        if left > 0:
+            raise _again(last, left)
         self._refused = None
 
     def refuse(self, error: Denied) -> Denied:
         pause = min(_FIRST_SECONDS * 2 ** min(self._refusals, 10), _LONGEST_SECONDS)
         self._refusals += 1
         self._refused = (self._clock.monotonic() + pause, error)
-        return error
+        return _again(error, pause)
 
     def accept(self) -> None:
         self._refusals = 0
+
+
+def _again(error: Denied, after: float) -> Denied:
+    made = Denied(error.message, code=error.code, after=after)
+    made.origin = error.origin
+    return made

@@ -93,8 +93,9 @@ class Client:
         bundle: bytes | None = None,
         insecure: bool = False,
         trust: str = "spec.prismCentral.additionalTrustBundle",
+        account: Account | None = None,
     ) -> None:
-        """`trust`: where users set the CA of Prism Central, for messages."""
+        """`trust`: where users set the CA of Prism Central, for messages. `account`: what earlier clients learned."""
         host = f"[{address}]" if ":" in address and not address.startswith("[") else address
         self.address = f"{host}:{port}"
         self._root = f"https://{self.address}"
@@ -105,7 +106,7 @@ class Client:
         self._trust = trust
         self._session: aiohttp.ClientSession | None = None
         self._logged_in = False
-        self._account = Account(endpoint.clock)
+        self._account = account or Account(endpoint.clock)
         self._login = asyncio.Lock()
         self._sessions = 0  # how many there have been
         self._closed = False
@@ -263,13 +264,13 @@ class Client:
         said = f"{about}: {text or f'HTTP {reply.status}'}" + (f" ({code})" if code and code not in text else "")
         match reply.status:
             case 401:
-                return Denied(
+                return self._denied(
                     f"Prism Central {self.address} rejects the credentials of {self._credentials.origin}: correct "
                     "the user name, password or API key in it",
-                    code=code,
+                    code,
                 )
             case 403:
-                return Denied(f"{said}; grant the role to the user of {self._credentials.origin}", code=code)
+                return self._denied(f"{said}; grant the role to the user of {self._credentials.origin}", code)
             case 404:
                 return Missing(said, code=code)
             case 409 | 412 | 428:
@@ -283,6 +284,11 @@ class Client:
         if set(codes) & set(_CAPACITY):
             return Exhausted(said, code=code)
         return Rejected(said, code=code)
+
+    def _denied(self, message: str, code: str) -> Denied:
+        error = Denied(message, code=code)
+        error.origin = self._credentials.origin
+        return error
 
 
 def failed_task(text: str, codes: Sequence[str], what: str) -> ProviderError:

@@ -16,6 +16,7 @@ from homeport.client.protocol import Client as ApiClient
 from homeport.client.protocol import Key, Query
 from homeport.infra.error import Misconfigured
 from homeport.infra.preflight.near import near_only
+from homeport.infra.vendor.account import Account
 from homeport.infra.vendor.endpoint import Endpoint
 from homeport.infra.vendor.session import Sessions, fingerprint
 from homeport.infra.vendor.task import Poller
@@ -70,6 +71,7 @@ class Connector:
         self._dial = dial
         self._sessions: Sessions[PrismSession] = Sessions(clock)
         self._endpoints: dict[str, Endpoint] = {}
+        self._refused: dict[str, Account] = {}  # of credentials that have opened no session yet
 
     def sources(self, infra: NutanixCluster) -> Sources:
         return sources_of(infra)
@@ -102,7 +104,10 @@ class Connector:
         )
 
         async def open_session() -> PrismSession:
-            return await self._open(target, credentials, bundle)
+            account = self._refused.setdefault(key, Account(self._clock))
+            session = await self._open(target, credentials, bundle, account)
+            self._refused.pop(key, None)
+            return session
 
         return await self._sessions.get(key, open_session)
 
@@ -115,7 +120,9 @@ class Connector:
     async def close(self) -> None:
         await self._sessions.close()
 
-    async def _open(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
+    async def _open(
+        self, target: Target, credentials: Credentials, bundle: bytes | None, account: Account
+    ) -> PrismSession:
         """The v4 API if Prism Central has it, otherwise v3. Raises at once if the credentials are wrong."""
         name = f"Prism Central {target.address}:{target.port}"
         endpoint = self._endpoints.setdefault(name, Endpoint(name, self._clock))
@@ -128,6 +135,7 @@ class Connector:
             bundle=bundle,
             insecure=target.insecure,
             trust=target.trust,
+            account=account,
         )
         try:
             prism: Prism = await probe_v4(client) or PrismV3(client)

@@ -86,7 +86,9 @@ class HarvesterSession:
             try:
                 yield
             except ApiError as error:
-                raise provider_error(error, self.access.server, self.access.origin) from error
+                failure = provider_error(error, self.access.server, self.access.origin)
+                failure.origin = self.access.origin
+                raise failure from error
             except ConfigError as error:  # certificates are read with the first request
                 raise Misconfigured(f"{self.access.origin}: {error}") from None
 
