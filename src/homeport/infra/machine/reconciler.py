@@ -170,6 +170,8 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return None
         scope = ClusterScope(cluster, infra_cluster, driver_scope.session, provisioned=True)
         owned = await self._provider.cluster_driver.list_owned(scope)
+        if not owned:
+            return None
         known = frozenset(each.metadata.uid for each in self.objects)
         ids = frozenset(filter(None, (machine_id(each) for each in self.objects)))
         orphans = orphans_of(owned, infra_cluster.metadata.uid, known, ids)

@@ -41,8 +41,9 @@ def check_host(scope: Scope, clusters: Iterable[Any], find_pool: FindPool) -> li
             return [
                 bad_endpoint("EndpointInClusterNetwork", f"{text}: choose an address in the subnet of the machines")
             ]
+    spelled = canonical(host)
     for other in clusters:
-        same = canonical(other.spec.control_plane_endpoint.host) == canonical(host)
+        same = canonical(other.spec.control_plane_endpoint.host) == spelled
         if same and other.metadata.uid != scope.infra.metadata.uid:
             named = f"{type(other).__resource__.kind} {other.metadata.namespace}/{other.metadata.name}"
             return [bad_endpoint("EndpointInUse", f"{host} is already the endpoint of {named}: choose another")]

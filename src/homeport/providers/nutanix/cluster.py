@@ -91,10 +91,10 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
         category = await self._category(scope, create=False)
         if category is None:
             return []
-        found = await scope.session.prism.find_vms(category=category)
         return [
             Owned(each.id, each.name, each.mark(MARK), each.mark(CLUSTER_MARK), each.addresses, each.power)
-            for each in found
+            for each in await scope.session.inventory.current()
+            if category.id in each.category_ids
         ]
 
     async def remove(self, scope: Scope, owned: Owned) -> None:

@@ -175,10 +175,9 @@ class PrismV3:
         read = [vm for each in alone if (vm := await self.vm(each)) is not None]
         return [*listed.values(), *read]
 
-    async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]:
+    async def find_vms(self, *, names: Sequence[str] = ()) -> list[Vm]:
         wanted = ",".join(f"vm_name=={name}" for name in names)  # a comma is an "or"
-        found = [read_vm(each) for each in await self._list("vm", wanted)]
-        return [each for each in found if category is None or category.id in each.category_ids]
+        return [read_vm(each) for each in await self._list("vm", wanted)]
 
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
         body = render_vm(vm)

@@ -214,10 +214,9 @@ class PrismV4:
             found += [vm for each in some if (vm := await self.vm(each)) is not None]
         return found
 
-    async def find_vms(self, *, names: Sequence[str] = (), category: Category | None = None) -> list[Vm]:
+    async def find_vms(self, *, names: Sequence[str] = ()) -> list[Vm]:
         query = {"$filter": " or ".join(f"name eq {_literal(name)}" for name in names)} if names else {}
-        found = [wire.read_vm(each) for each in await self._list("vmm", "ahv/config/vms", query)]
-        return [each for each in found if category is None or category.id in each.category_ids]
+        return [wire.read_vm(each) for each in await self._list("vmm", "ahv/config/vms", query)]
 
     async def create_vm(self, vm: NewVm, request_id: str) -> str:
         path = await self._path("vmm", "ahv/config/vms")
