@@ -18,6 +18,21 @@ def output_option(*formats: str) -> Callable[[Any], Any]:
     )
 
 
+def listing_option(fn: Any) -> Any:
+    """`-o` of every command that lists or describes things."""
+    return output_option("json", "yaml", "name", "wide")(fn)
+
+
+def print_found(output: str | None, data: Any, names: Iterable[tuple[str, str]], text: Callable[[bool], None]) -> None:
+    """As -o says: `data` as JSON or YAML, the kinds and names, or by `text`, which gets whether it may be wide."""
+    if output in ("json", "yaml"):
+        print_data(data, output)
+    elif output == "name":
+        print_names(names)
+    else:
+        text(output == "wide")
+
+
 def print_data(found: Any, output: str) -> None:
     """As JSON or YAML."""
     import msgspec

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from homeport.cli.group import Group
+from homeport.cli.output import listing_option, print_found, print_table
 
 if TYPE_CHECKING:
     from homeport.addons.catalogue import Entry
@@ -21,22 +22,33 @@ def command() -> None:
 
 
 @command.command("list")
-def list_addons() -> None:
+@listing_option
+def list_addons(output: str | None) -> None:
     """List the add-ons that a ClusterAddon can name."""
     from homeport.addons.catalogue import catalogue
 
-    rows = [("NAME", "CATEGORY", "VERSION", "DESCRIPTION")]
-    rows += [(each.name, each.category, each.newest, each.description) for each in catalogue().values()]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    found = list(catalogue().values())
+
+    def text(wide: bool) -> None:
+        rows = [("NAME", "CATEGORY", "VERSION", *(("NAMESPACE", "CHART") if wide else ()), "DESCRIPTION")]
+        for each in found:
+            more = (each.namespace, f"{each.chart.name} of {each.chart.repository}") if wide else ()
+            rows.append((each.name, each.category, each.newest, *more, each.description))
+        print_table(rows)
+
+    print_found(output, found, (("addon", each.name) for each in found), text)
 
 
 @command.command()
 @click.argument("name")
-def show(name: str) -> None:
+@listing_option
+def show(name: str, output: str | None) -> None:
     """Show one add-on: its chart, its versions and its parameters."""
     entry = _entry(name)
+    print_found(output, entry, [("addon", entry.name)], lambda wide: _show(entry))
+
+
+def _show(entry: Entry) -> None:
     facts = {
         "name": f"{entry.name} ({entry.title}, {entry.homepage})",
         "description": entry.description,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +11,7 @@ import click
 
 from homeport.cli.charts.chartoption import Source, sourced, valued
 from homeport.cli.group import Group
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from homeport.runtime.outcome import Wait
 
 T = TypeVar("T")
+_TITLES = {"appVersion": "APP VERSION"}
 
 
 @click.group(cls=Group)
@@ -35,7 +37,8 @@ def command() -> None:
 @command.command()
 @sourced
 @click.option("--values", is_flag=True, help="Print the chart's values.yaml instead.")
-def show(source: Source, values: bool) -> None:
+@listing_option
+def show(source: Source, values: bool, output: str | None) -> None:
     """Show what a chart is."""
     fetched = asyncio.run(source.fetch())
     if values:
@@ -52,9 +55,13 @@ def show(source: Source, values: bool) -> None:
         "digest": fetched.digest,
         "signed by": fetched.signed_by,
     }
-    for name, text in facts.items():
-        if text:
-            click.echo(f"{name + ':':<14}{text}")
+
+    def text(wide: bool) -> None:
+        for name, fact in facts.items():
+            if fact:
+                click.echo(f"{name + ':':<14}{fact}")
+
+    print_found(output, facts, [("chart", metadata.name)], text)
 
 
 @command.command()
@@ -173,22 +180,21 @@ def install(
 @command.command("list")
 @located
 @click.option("-A", "--all-namespaces", is_flag=True, help="List the releases of all namespaces.")
-def list_releases(where: Where, all_namespaces: bool) -> None:
+@listing_option
+def list_releases(where: Where, all_namespaces: bool, output: str | None) -> None:
     """List releases."""
 
     async def work(client: Client, key: Key) -> Any:
         return await _releases(client).newest("" if all_namespaces else key.namespace)
 
-    rows = [("NAMESPACE", "NAME", "REVISION", "STATUS", "CHART", "UPDATED")]
-    found = _ask(where, "", work)
-    rows += [(each.namespace, each.name, str(each.version), each.status, *_facts(each)) for each in found]
-    _table(rows)
+    _print(output, _ask(where, "", work), ("namespace", "name", "revision", "status", "chart", "updated"))
 
 
 @command.command()
 @click.argument("name")
 @located
-def history(where: Where, name: str) -> None:
+@listing_option
+def history(where: Where, name: str, output: str | None) -> None:
     """List the revisions of a release."""
 
     async def work(client: Client, key: Key) -> Any:
@@ -197,9 +203,7 @@ def history(where: Where, name: str) -> None:
     found = _ask(where, name, work)
     if not found:
         raise click.ClickException(f"release {name} does not exist")
-    rows = [("REVISION", "STATUS", "CHART", "UPDATED", "DESCRIPTION")]
-    rows += [(str(each.version), each.status, *_facts(each), each.description) for each in found]
-    _table(rows)
+    _print(output, found, ("revision", "status", "chart", "updated", "description"))
 
 
 @command.command()
@@ -313,13 +317,27 @@ def _ask(where: Where, name: str, work: Callable[[Client, Key], Coroutine[Any, A
     return ask(where, name, work, HelmError)
 
 
-def _facts(release: Release) -> tuple[str, str]:
-    """Chart, and when the revision was made."""
+def _facts(release: Release) -> dict[str, str]:
     metadata = release.chart.get("metadata") or {}
-    return f"{metadata.get('name', '')}-{metadata.get('version', '')}", str(release.info.get("last_deployed", ""))[:19]
+    return {
+        "namespace": release.namespace,
+        "name": release.name,
+        "revision": str(release.version),
+        "status": release.status,
+        "chart": f"{metadata.get('name', '')}-{metadata.get('version', '')}",
+        "appVersion": str(metadata.get("appVersion") or ""),
+        "updated": str(release.info.get("last_deployed", ""))[:19],
+        "description": release.description,
+    }
 
 
-def _table(rows: Any) -> None:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+def _print(output: str | None, releases: Sequence[Release], columns: Sequence[str]) -> None:
+    found = [_facts(each) for each in releases]
+
+    def text(wide: bool) -> None:
+        shown = list(found[0] if found else columns) if wide else columns
+        print_table(
+            [tuple(_TITLES.get(name, name.upper()) for name in shown), *(tuple(e[n] for n in shown) for e in found)]
+        )
+
+    print_found(output, found, (("release", each["name"]) for each in found), text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from homeport.cli.output import output_option, print_data, print_table
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.reach import read_dial, source_options
 from homeport.cli.where import Where, ask, located
 
@@ -29,7 +29,7 @@ _KINDS = {
 @click.command()
 @click.argument("kind", type=click.Choice(list(_KINDS)), required=False)
 @source_options
-@output_option("json", "yaml", "name", "wide")
+@listing_option
 @located
 def command(
     where: Where, kind: str | None, output: str | None, proxy: str, trust: Path | None, **source: str | None
@@ -41,14 +41,12 @@ def command(
     """
     origin, found = read_entities(where, proxy, trust, source)
     found = [each for each in found if kind is None or each.kind == _KINDS[kind]]
-    if output in ("json", "yaml"):
-        print_data([as_dict(each) for each in found], output)
-    elif output == "name":
-        for each in found:
-            click.echo(f"{each.kind}/{each.name}" if kind is None else each.name)
-    else:
+
+    def text(wide: bool) -> None:
         click.echo(f"{origin}\n")
-        print_table(_rows(found, wide=output == "wide"))
+        print_table(_rows(found, wide=wide))
+
+    print_found(output, [as_dict(each) for each in found], ((each.kind, each.name) for each in found), text)
 
 
 def read_entities(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from homeport.app.settings import Settings
-from homeport.cli.output import output_option, print_data, print_lines
+from homeport.cli.output import listing_option, print_found, print_lines
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", metavar="[cluster NAME]", nargs=-1)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Examine the clusters of all namespaces.")
-@output_option("json", "yaml")
+@listing_option
 @located
 def command(where: Where, what: tuple[str, ...], all_namespaces: bool, output: str | None) -> None:
     """Find out what is wrong with a cluster, or with all clusters of the namespace, and how to cure it.
@@ -43,10 +43,8 @@ def command(where: Where, what: tuple[str, ...], all_namespaces: bool, output: s
         return examine(await gather(client, key, _commands(where), everywhere=everywhere, ask_providers=True))
 
     found = ask(where, name, work, NoCluster)
-    if output is not None:
-        print_data(found, output)
-    else:
-        print_lines(_lines(found))
+    names = dict.fromkeys((each.kind, each.object.rpartition("/")[2]) for each in found)
+    print_found(output, found, names, lambda wide: print_lines(_lines(found, wide=wide)))
     raise SystemExit(1 if any(each.serious for each in found) else 0)
 
 
@@ -69,7 +67,7 @@ def _commands(where: Where) -> Commands:
     return Commands(str(file), where.place())
 
 
-def _lines(found: list[Diagnosis]) -> list[Line]:
+def _lines(found: list[Diagnosis], *, wide: bool = False) -> list[Line]:
     from homeport.cli.plane.overview import Line
 
     if not found:
@@ -80,6 +78,10 @@ def _lines(found: list[Diagnosis]) -> list[Line]:
         style = "red" if each.serious else "yellow"
         made.append(Line(f"{number}. {each.place}: {head} ({each.cause})", style))
         made += [Line(textwrap.indent(line, "   ")) for line in rest]
+        if wide:
+            made.append(
+                Line(f"   layer: {each.layer}; {'serious' if each.serious else 'nothing is broken yet'}", "dim")
+            )
         if each.consequences:
             made.append(Line(f"   consequences: {', '.join(each.consequences)}", "dim"))
         if each.cure:

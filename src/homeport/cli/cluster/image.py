@@ -11,7 +11,7 @@ import click
 
 from homeport.cli.cluster.discover import as_dict, read_entities
 from homeport.cli.group import Group
-from homeport.cli.output import output_option, print_data, print_table
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.reach import source_options
 from homeport.cli.where import Where, ask, located
 
@@ -27,19 +27,18 @@ def command() -> None:
 
 @command.command("list")
 @source_options
-@output_option("json", "yaml", "name", "wide")
+@listing_option
 @located
 def list_(where: Where, output: str | None, proxy: str, trust: Path | None, **source: str | None) -> None:
     """List images with their operating system and Kubernetes version, as far as the name of the image tells them."""
     _, found = read_entities(where, proxy, trust, source)
     images = [each for each in found if each.kind == "image"]
-    if output in ("json", "yaml"):
-        print_data([as_dict(each) for each in images], output)
-    elif output == "name":
-        for each in images:
-            click.echo(each.name)
-    else:
-        print_table(_rows(images, wide=output == "wide"))
+    print_found(
+        output,
+        [as_dict(each) for each in images],
+        (("image", each.name) for each in images),
+        lambda wide: print_table(_rows(images, wide=wide)),
+    )
 
 
 def _rows(images: Sequence[Entity], *, wide: bool) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ import click
 
 from homeport.cli.group import Group
 from homeport.cli.option import FILE
-from homeport.cli.output import output_option, print_data, print_table
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.plane.dial import options as dial_options
 from homeport.cli.reach import read_dial
 from homeport.cli.where import Where, ask, located
@@ -68,7 +68,7 @@ def command() -> None:
     show_default=True,
     help="Wait this long with --apply.",
 )
-@output_option("yaml", "json")
+@listing_option
 def cluster(
     where: Where,
     name: str,
@@ -114,7 +114,7 @@ def cluster(
             await workload.close()
 
     _ask(where, name, work)
-    if not apply and not output:
+    if not apply and output in (None, "wide"):
         click.echo(f"nothing was changed; to import, repeat the command with --apply{_place(where)}")
 
 
@@ -137,9 +137,12 @@ async def _carry_out(work: Any, key: Key, apply: bool, timeout: float, output: s
 
 
 def _show(plan: Plan, output: str | None) -> None:
-    if output:
-        print_data([_public(body) for _, body in plan.objects], output)
-        return
+    bodies = [_public(body) for _, body in plan.objects]
+    names = ((body["kind"], body["metadata"]["name"]) for body in bodies)
+    print_found(output, bodies, names, lambda wide: _show_matches(plan, wide=wide))
+
+
+def _show_matches(plan: Plan, *, wide: bool) -> None:
     rows = [("NODE", "ROLE", "VERSION", "VM", "PROOF", "SIZE", "OWNER")]
     for each in plan.matches:
         role, vm = "control plane" if each.control_plane else "worker", f"{each.candidate.name} ({each.candidate.id})"
@@ -150,6 +153,8 @@ def _show(plan: Plan, output: str | None) -> None:
         click.echo(f"Nodes that get spec.providerID: {', '.join(plan.nodes_without_id)}")
     for note in plan.draft.notes:
         click.echo(f"note: {note}")
+    for _, body in plan.objects if wide else ():
+        click.echo(f"{body['kind']}/{body['metadata']['name']}")
 
 
 def _public(body: dict[str, Any]) -> dict[str, Any]:

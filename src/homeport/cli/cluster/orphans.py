@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from homeport.cli.group import Group
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -27,20 +28,36 @@ def command() -> None:
 @command.command(name="list")
 @located
 @click.argument("cluster")
-def list_(where: Where, cluster: str) -> None:
+@listing_option
+def list_(where: Where, cluster: str, output: str | None) -> None:
     """List the orphaned VMs of CLUSTER, and why each one is kept."""
     from homeport.app.orphan import request as orphan
 
     found = _ask(where, cluster, orphan.look)
+    print_found(
+        output,
+        [_as_dict(each) for each in found],
+        (("vm", each.owned.name) for each in found),
+        lambda wide: _show(where, cluster, found, wide=wide),
+    )
+
+
+def _as_dict(each: Found) -> dict[str, Any]:
+    name, id_, power, node, role, version = (text if text != "-" else "" for text in _row(each))
+    facts = {"name": name, "id": id_, "power": power, "node": node, "role": role, "version": version}
+    return {**facts, "kept": each.kept}
+
+
+def _show(where: Where, cluster: str, found: Sequence[Found], *, wide: bool) -> None:
     if not found:
         click.echo(f"cluster {cluster} has no orphaned VMs")
         return
-    rows = [("NAME", "ID", "POWER", "NODE", "ROLE", "VERSION"), *(_row(each) for each in found)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-    for each in found:
-        click.echo(f"{each.owned.name}: {each.kept or 'removed automatically after 10 minutes'}")
+    fates = [each.kept or "removed automatically after 10 minutes" for each in found]
+    more = [(fate,) if wide else () for fate in fates]
+    head = ("NAME", "ID", "POWER", "NODE", "ROLE", "VERSION", *(("KEPT",) if wide else ()))
+    print_table([head, *((*_row(each), *last) for each, last in zip(found, more, strict=True))])
+    for each, fate in zip(found, fates, strict=True) if not wide else ():
+        click.echo(f"{each.owned.name}: {fate}")
     verb = "adopt" if any(each.role is not None and each.role.node for each in found) else "remove"
     click.echo(f"next: homeport orphans {verb} {cluster} {found[0].owned.name} --dry-run{where.arguments()}")
 
@@ -60,8 +77,16 @@ def _row(each: Found) -> tuple[str, ...]:
 @click.option("--force", is_flag=True, help="Also VMs whose deletion this plane did not see, and control planes.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+@listing_option
 def machines(
-    where: Where, names: tuple[str, ...], adopt: bool, remove: bool, force: bool, dry_run: bool, yes: bool
+    where: Where,
+    names: tuple[str, ...],
+    adopt: bool,
+    remove: bool,
+    force: bool,
+    dry_run: bool,
+    yes: bool,
+    output: str | None,
 ) -> None:
     """List, adopt or remove VMs whose MachineRequest is gone.
 
@@ -70,27 +95,39 @@ def machines(
     """
     if (adopt and remove) or bool(names) != (adopt or remove):
         raise click.UsageError("name the requests, and use either --adopt or --remove")
+    if names and output:
+        raise click.UsageError("-o is for the list: leave out the names")
     if names:
         _settle(where, names, remove=remove, force=force, dry_run=dry_run, yes=yes)
     else:
-        _list_machines(where)
+        _list_machines(where, output)
 
 
-def _list_machines(where: Where) -> None:
+def _list_machines(where: Where, output: str | None) -> None:
     from homeport.platforms.butler.machine.record import find_lost
 
     found = sorted(ask(where, "", lambda client, key: find_lost(client)), key=lambda each: str(each.request))
+    print_found(
+        output,
+        [dict(zip(_LOST, _lost_row(each), strict=True)) for each in found],
+        (("machinerequest", each.request.name) for each in found),
+        lambda wide: _show_lost(where, found),
+    )
+
+
+_LOST = ("request", "vm", "id", "providerConfig", "deletion", "state")
+
+
+def _lost_row(each: Lost) -> tuple[str, ...]:
+    seen = "seen" if each.deleted else "not seen"
+    return (str(each.request), each.machine, each.vm or "-", str(each.config), seen, each.state or "not checked yet")
+
+
+def _show_lost(where: Where, found: Sequence[Lost]) -> None:
     if not found:
         click.echo("every VM of a MachineRequest has its MachineRequest")
         return
-    rows = [("REQUEST", "VM", "ID", "PROVIDERCONFIG", "DELETION", "STATE")]
-    for each in found:
-        seen = "seen" if each.deleted else "not seen"
-        state = each.state or "not checked yet"
-        rows.append((str(each.request), each.machine, each.vm or "-", str(each.config), seen, state))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    print_table([tuple(name.upper() for name in _LOST), *map(_lost_row, found)])
     first = next((each for each in found if each.deleted), None)
     if first is not None:
         click.echo(f"next: homeport orphans machines {first.request} --adopt (or --remove){where.arguments()}")

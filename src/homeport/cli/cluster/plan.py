@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from homeport.cli.manifest import files, read_manifests
-from homeport.cli.output import output_option, print_data, print_lines
+from homeport.cli.output import listing_option, print_found, print_lines
 from homeport.cli.plane.dial import options as dial_options
 from homeport.cli.quiet import quiet_log
 from homeport.cli.where import Where, ask, located
@@ -32,7 +32,7 @@ _DONE = {"replace": "replaced", "create": "created", "delete": "deleted", "chang
 )
 @click.option("--preflight/--no-preflight", default=True, help="Run the provider's checks (default: --preflight).")
 @dial_options
-@output_option("json", "yaml")
+@listing_option
 @located
 def command(
     where: Where,
@@ -60,10 +60,8 @@ def command(
         from homeport.cli.cluster.preflight import check
 
         plan = replace(plan, preflight=check(where, objects, proxy, trust))
-    if output:
-        print_data(plan, output)
-    else:
-        print_lines(lines(plan))
+    names = (("machine", row.machine) for row in plan.machines if row.machine and row.action != "leave")
+    print_found(output, plan, names, lambda wide: print_lines(lines(plan, wide=wide)))
     if plan.refused:
         raise SystemExit(1)
 
@@ -84,7 +82,7 @@ def rehearse(where: Where, objects: Sequence[dict[str, Any]], *, delete: bool = 
         return make_plan(copy, objects, namespace, SystemClock().now(), delete=delete)
 
 
-def lines(plan: Plan) -> Iterator[Line]:
+def lines(plan: Plan, *, wide: bool = False) -> Iterator[Line]:
     from homeport.cli.plane.overview import Line
 
     for each in plan.applied:
@@ -100,7 +98,7 @@ def lines(plan: Plan) -> Iterator[Line]:
         yield Line("")
         yield Line(f"Cluster {cluster.removeprefix('default/')}", "bold")
         for owner, mine in groupby(list(rows), key=lambda row: row.owner):
-            yield from _owner(owner, list(mine))
+            yield from _owner(owner, list(mine), wide=wide)
     yield Line("")
     yield Line(_summary(plan), "bold")
     if plan.preflight:
@@ -122,16 +120,16 @@ def lines(plan: Plan) -> Iterator[Line]:
                 yield Line(f"  {text}", style)
 
 
-def _owner(owner: str, rows: list[Row]) -> Iterator[Line]:
+def _owner(owner: str, rows: list[Row], *, wide: bool) -> Iterator[Line]:
     from homeport.cli.plane.overview import Line
 
     yield Line(f"  {owner}: {_counted(rows)}")
-    wide = max(len(row.machine or "new Machine") for row in rows)
+    width = max(len(row.machine or "new Machine") for row in rows)
     for row in rows:
         sign, style = _SIGNS.get(row.action, (" ", "dim"))
-        version = f"{row.before} > {row.after}" if row.before and row.after and row.before != row.after else ""
-        version = version or row.after or row.before
-        text = f"    {sign} {row.action:<7}  {row.machine or 'new Machine':<{wide}}  {version}"
+        both = bool(row.before and row.after) and (wide or row.before != row.after)
+        version = f"{row.before} > {row.after}" if both else row.after or row.before
+        text = f"    {sign} {row.action:<7}  {row.machine or 'new Machine':<{width}}  {version}"
         yield Line(f"{text}  {row.reason}".rstrip(), style)
 
 

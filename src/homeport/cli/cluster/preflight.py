@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from homeport.cli.manifest import read_manifests
-from homeport.cli.output import output_option, print_data, print_lines
+from homeport.cli.output import listing_option, print_found, print_lines
 from homeport.cli.plane.dial import options as dial_options
 from homeport.cli.quiet import quiet_log
 from homeport.cli.reach import read_dial
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("-f", "--filename", "paths", metavar="FILE", multiple=True, help="Check this manifest; - is stdin.")
 @click.argument("words", nargs=-1, metavar="[cluster NAME]")
 @dial_options
-@output_option("json", "yaml")
+@listing_option
 @located
 def command(
     where: Where, paths: tuple[str, ...], words: tuple[str, ...], proxy: str, trust: Path | None, output: str | None
@@ -39,10 +39,8 @@ def command(
         raise click.UsageError("use either -f FILE or 'cluster NAME'")
     objects = read_manifests(paths) if paths else []
     found = check(where, objects, proxy, trust, cluster=words[1] if words else "")
-    if output:
-        print_data(found, output)
-    else:
-        print_lines(lines(found))
+    names = dict.fromkeys((each.kind, each.name) for each in found if not each.ok)
+    print_found(output, found, names, lambda wide: print_lines(lines(found, wide=wide)))
     if not all(each.ok for each in found):
         raise SystemExit(1)
 
@@ -66,7 +64,7 @@ def check(
         return ask(where, cluster, work, NotReadable, Refused, NoCluster)
 
 
-def lines(found: Sequence[CheckResult]) -> Iterator[Line]:
+def lines(found: Sequence[CheckResult], *, wide: bool = False) -> Iterator[Line]:
     from homeport.cli.plane.overview import Line
 
     if not found:
@@ -76,3 +74,5 @@ def lines(found: Sequence[CheckResult]) -> Iterator[Line]:
         yield Line(f"{word:<6}  {each.kind} {each.name}: {each.check}", "" if each.ok else "red")
         if not each.ok:
             yield Line(f"        {each.message or each.reason}", "red")
+        elif wide and each.message:
+            yield Line(f"        {each.message}", "dim")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from homeport.cli.group import Group
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -92,18 +93,21 @@ def undo(where: Where, target: Target, to_revision: int) -> None:
 
 @command.command()
 @_options
-def history(where: Where, target: Target) -> None:
+@listing_option
+def history(where: Where, target: Target, output: str | None) -> None:
     """List the revisions available for rollback."""
     from homeport.core.machinedeployment import rollback
 
     found = _ask(where, target, rollback.history)
-    rows = [("REVISION", "MACHINESET", "VERSION", "INFRASTRUCTURE", "BOOTSTRAP", "REPLICAS")]
-    for each in found:
-        number = f"{each.number}{'*' if each.current else ''}"
-        rows.append((number, each.name, each.version, each.infrastructure, each.bootstrap, str(each.replicas)))
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+    def text(wide: bool) -> None:
+        rows = [("REVISION", "MACHINESET", "VERSION", "INFRASTRUCTURE", "BOOTSTRAP", "REPLICAS")]
+        for each in found:
+            number = f"{each.number}{'*' if each.current else ''}"
+            rows.append((number, each.name, each.version, each.infrastructure, each.bootstrap, str(each.replicas)))
+        print_table(rows)
+
+    print_found(output, found, (("machineset", each.name) for each in found), text)
 
 
 @command.command()

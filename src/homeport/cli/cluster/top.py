@@ -2,105 +2,103 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import click
 
 from homeport.cli.group import Group
-from homeport.cli.output import output_option, print_data, print_table
+from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
+    from homeport.app.machine.load import ClusterLoad, MachineLoad
     from homeport.app.machine.size import Size
+    from homeport.app.machine.usage import Measured, Usage
     from homeport.client.http import HttpClient
     from homeport.client.protocol import Key
 
-_CLUSTER = "cluster.x-k8s.io/cluster-name"
+_FIGURES = ("CPU", "USED", "MEMORY", "USED", "DISK")
 
 
 @click.group(cls=Group)
 def command() -> None:
-    """Show how much CPU, memory and disk clusters and machines have at their provider."""
+    """Show CPU, memory and disk of clusters and machines: what they have at their provider, and what they use.
+
+    Usage comes from the metrics-server of each workload cluster. Without one it is shown as "-".
+    """
 
 
 @command.command()
 @click.option("-A", "--all-namespaces", is_flag=True, help="Show the clusters of all namespaces.")
-@output_option("json", "yaml")
+@listing_option
 @located
 def clusters(where: Where, all_namespaces: bool, output: str | None) -> None:
     """Show the sums of each cluster's machines, the largest memory first."""
-    from homeport.app.machine.size import shown, total
+    from homeport.app.machine.load import sum_clusters
 
-    sizes: dict[tuple[str, str], list[Size]] = defaultdict(list)
-    for machine in _read(where, all_namespaces):
-        sizes[machine["namespace"], machine["cluster"]].append(machine["size"])
-    sums = sorted(((key, len(each), total(each)) for key, each in sizes.items()), key=lambda e: -e[2].memory_bytes)
-    if output is not None:
-        print_data([{"namespace": k[0], "cluster": k[1], "machines": n, **_plain(s)} for k, n, s in sums], output)
-        return
-    rows = [
-        (namespace, name, str(count), f"{size.cpus:g}", shown(size.memory_bytes), shown(size.disk_bytes))
-        for (namespace, name), count, size in sums
-    ]
-    print_table([("NAMESPACE", "CLUSTER", "MACHINES", "CPU", "MEMORY", "DISK"), *rows])
+    found = sum_clusters(*_read(where, all_namespaces))
+
+    def text(wide: bool) -> None:
+        more = ("MEASURED",) if wide else ()
+        print_table([("NAMESPACE", "CLUSTER", "MACHINES", *_FIGURES, *more), *(_cluster_row(e, wide) for e in found)])
+        _notes(found)
+
+    print_found(output, found, (("cluster", each.cluster) for each in found), text)
+
+
+def _cluster_row(each: ClusterLoad, wide: bool) -> tuple[str, ...]:
+    more = (f"{each.measured} of {each.machines}",) if wide else ()
+    figures = _figures(each.size, each.used if each.measured else None)
+    return (each.namespace, each.cluster, str(each.machines), *figures, *more)
 
 
 @command.command()
 @click.option("-A", "--all-namespaces", is_flag=True, help="Show the machines of all namespaces.")
-@output_option("json", "yaml")
+@listing_option
 @located
 def machines(where: Where, all_namespaces: bool, output: str | None) -> None:
     """Show each machine, the largest memory first."""
+    from homeport.app.machine.load import sum_clusters
+
+    read, measured = _read(where, all_namespaces)
+    found = sorted(read, key=lambda each: (-each.size.memory_bytes, each.namespace, each.machine))
+
+    def text(wide: bool) -> None:
+        more = ("NODE",) if wide else ()
+        print_table([("NAMESPACE", "MACHINE", "CLUSTER", *_FIGURES, *more), *(_machine_row(e, wide) for e in found)])
+        _notes(sum_clusters(read, measured))
+
+    print_found(output, found, (("machine", each.machine) for each in found), text)
+
+
+def _machine_row(each: MachineLoad, wide: bool) -> tuple[str, ...]:
+    more = (each.node or "-",) if wide else ()
+    return (each.namespace, each.machine, each.cluster, *_figures(each.size, each.used), *more)
+
+
+def _figures(size: Size, used: Usage | None) -> tuple[str, ...]:
     from homeport.app.machine.size import shown
 
-    found = sorted(_read(where, all_namespaces), key=lambda each: -each["size"].memory_bytes)
-    if output is not None:
-        plain = [{**{k: v for k, v in each.items() if k != "size"}, **_plain(each["size"])} for each in found]
-        print_data(plain, output)
-        return
-    rows = []
+    cpus = f"{size.cpus:g}" if size.cpus else "-"
+    busy = "-" if used is None else f"{used.cpus:.2f}"
+    memory = "-" if used is None else f"{used.memory_bytes / 1024**3:.1f}Gi"
+    return (cpus, busy, shown(size.memory_bytes), memory, shown(size.disk_bytes))
+
+
+def _notes(found: Iterable[ClusterLoad]) -> None:
+    """Why usage is missing, on stderr: the table stays a table."""
     for each in found:
-        size = each["size"]
-        numbers = (f"{size.cpus:g}" if size.cpus else "-", shown(size.memory_bytes), shown(size.disk_bytes))
-        rows.append((each["namespace"], each["machine"], each["cluster"], *numbers))
-    print_table([("NAMESPACE", "MACHINE", "CLUSTER", "CPU", "MEMORY", "DISK"), *rows])
+        if each.unmeasured:
+            click.echo(f"usage of cluster {each.namespace}/{each.cluster} is unknown: {each.unmeasured}", err=True)
 
 
-def _plain(size: Size) -> dict[str, Any]:
-    import msgspec
+def _read(where: Where, everywhere: bool) -> tuple[list[MachineLoad], dict[Key, Measured]]:
+    from homeport.app.machine.load import read_load
+    from homeport.cli.reach import read_dial
 
-    made: dict[str, Any] = msgspec.to_builtins(size)
-    return made
-
-
-def _read(where: Where, everywhere: bool) -> list[dict[str, Any]]:
-    """Every Machine with the size of its infrastructure object."""
-    from homeport.app.machine.find import MACHINE
-    from homeport.app.machine.size import Size, size_of
-    from homeport.client.errors import NotFound
-    from homeport.client.protocol import Query
-    from homeport.client.restmapper import RestMapper
-
-    async def work(client: HttpClient, key: Key) -> list[dict[str, Any]]:
-        space = "" if everywhere else key.namespace
-        kinds = RestMapper(client)
-        infra: dict[tuple[str, str, str], Size] = {}
-        for api, kind in (
-            ("infrastructure.cluster.x-k8s.io/v1beta1", "NutanixMachine"),
-            ("infrastructure.cluster.x-k8s.io/v1alpha1", "KubevirtMachine"),
-        ):
-            try:
-                listed = await client.list(await kinds.find(api, kind), Query(namespace=space))
-            except NotFound:
-                continue  # its provider is not installed
-            infra |= {(kind, each.namespace, each.name): size_of({**each, "kind": kind}) for each in listed.items}
-        made = []
-        for each in (await client.list(MACHINE, Query(namespace=space))).items:
-            ref = (each.get("spec") or {}).get("infrastructureRef") or {}
-            size = infra.get((str(ref.get("kind")), each.namespace, str(ref.get("name"))), Size())
-            cluster = str((each.get("spec") or {}).get("clusterName") or "")
-            made.append({"namespace": each.namespace, "machine": each.name, "cluster": cluster, "size": size})
-        return made
+    async def work(client: HttpClient, key: Key) -> tuple[list[MachineLoad], dict[Key, Measured]]:
+        dial = await read_dial(client, "", None)
+        return await read_load(client, "" if everywhere else key.namespace, dial.proxy)
 
     return ask(where, "", work)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from homeport.cli.output import output_option, print_data, print_lines
+from homeport.cli.output import listing_option, print_data, print_lines, print_names
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def tree_options(fn: F) -> F:
     """Options of every command that draws trees."""
     made: Any = fn
     for decorate in (
-        output_option("json", "yaml"),
+        listing_option,
         click.option("-w", "--watch", is_flag=True, help="Show changes as they happen, until Ctrl-C."),
         click.option("--conditions", is_flag=True, help="Show all conditions of every object."),
         click.option("--all", "everything", is_flag=True, help="Also show templates, configurations and MachineSets."),
@@ -75,8 +75,8 @@ def show(
     """Reads the trees and prints them: once, or again and again."""
     from homeport.app.tree.read import NoCluster
 
-    if watch and output:
-        raise click.UsageError("use either --watch or --output")
+    if watch and output not in (None, "wide"):
+        raise click.UsageError(f"--watch shows text: use either --watch or -o {output}")
 
     async def work(client: Client, key: Key) -> None:
         from homeport.app.tree.grow import grow
@@ -86,9 +86,12 @@ def show(
         reader, last = Reader(client), None
         while True:
             found = await (reader.read(key) if name else reader.read_all("" if anywhere else key.namespace))
-            trees = grow(found, SystemClock().now(), everything=everything)
-            if output:
+            trees = grow(found, SystemClock().now(), everything=everything or output == "wide")
+            if output in ("json", "yaml"):
                 print_data(trees[0] if name else trees, output)
+                return
+            if output == "name":
+                print_names((each.kind, each.name) for tree in trees for each in tree.root.walk())
                 return
             last = _print(view, trees, last, watch=watch)
             if not watch:

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from homeport.app.hint import up_command
-from homeport.cli.output import output_option, print_data, print_lines, print_names
+from homeport.cli.output import listing_option, print_data, print_found, print_lines
 from homeport.cli.plane.target import Down, Target, choose, place
 from homeport.cli.where import Where, located
 
@@ -29,7 +29,7 @@ _WATCH_SECONDS = 2.0
 
 @click.command()
 @click.option("--controllers", is_flag=True, help="Also show components, controllers and every unfinished object.")
-@output_option("json", "yaml", "name", "wide")
+@listing_option
 @click.option("-w", "--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @located
 def command(where: Where, controllers: bool, output: str | None, watch: bool) -> None:
@@ -46,7 +46,7 @@ def command(where: Where, controllers: bool, output: str | None, watch: bool) ->
     except Down as down:
         _not_running(down, output)
         raise SystemExit(NOT_RUNNING) from None
-    show = partial(_show, target, output, controllers=controllers or output == "wide")
+    show = partial(_show, target, output, controllers=controllers)
 
     def ask() -> Description:
         return _within(target.ask(), where.namespace)
@@ -65,12 +65,12 @@ def _within(found: Description, namespace: str) -> Description:
 
 
 def _show(target: Target, output: str | None, found: Description, *, controllers: bool) -> None:
-    if output in ("json", "yaml"):
-        print_data({**target.facts, **msgspec.to_builtins(found)}, output)
-    elif output == "name":
-        print_names((each.kind, each.name) for each in found.clusters)
-    else:
-        print_lines(_lines(target, found, controllers=controllers))
+    print_found(
+        output,
+        {**target.facts, **msgspec.to_builtins(found)},
+        ((each.kind, each.name) for each in found.clusters),
+        lambda wide: print_lines(_lines(target, found, controllers=controllers or wide)),
+    )
 
 
 def _watch(ask: Callable[[], Description], show: Callable[[Description], None]) -> None:
