@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
-from e2e.cluster import Cluster
+from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, chromium, example, log_in, start
 
-ROOT = Path(__file__).resolve().parents[2]
-AXE = ROOT / "ui" / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = shutil.which("chromium")
-SWITCHES = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-PATIENCE = 30_000.0  # milliseconds: machines that run tests are busy
-expect.set_options(timeout=PATIENCE)
+pytestmark = MARKS
+
 PAGES = (
     "#/",
     "#/cluster/Cluster/default/harbour",
@@ -53,86 +39,25 @@ PAGES = (
     "#/access",
 )
 
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH (tools/browser/install)"),
-    pytest.mark.skipif(not AXE.exists(), reason="the packages of ui/ are not installed (tools/browser/install)"),
-    pytest.mark.timeout(300),
-]
-
-
-def homeport(*args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "homeport", *args], capture_output=True, text=True, timeout=120, check=False
-    )
-
-
-@dataclass
-class Site:
-    """A plane with a healthy cluster `harbour` and a cluster `jetty` whose image does not exist."""
-
-    data: Path
-    kubectl: Cluster
-
-    def link(self, *options: str) -> str:
-        done = homeport("dashboard", *(options or ("--data", str(self.data))))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.split()[0]
-
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Site]:
-    data = tmp_path_factory.mktemp("dashboard") / "data"
-    started = homeport("up", "--sim", "--data", str(data), "--listen", "127.0.0.1:0", "--detach")
-    assert started.returncode == 0, started.stdout + started.stderr
-    assert "homeport dashboard" in started.stdout
-    cluster = Cluster("ours", kubectl, data / "kubeconfig", tmp_path_factory.mktemp("home"))
-    manifest = (ROOT / "examples/02-cluster/cluster.yaml").read_text()
-    broken = manifest.replace("harbour", "jetty").replace("10.0.0.101", "10.0.0.102")
-    broken = broken.replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
+    """A healthy cluster `harbour`, and a cluster `jetty` whose image does not exist."""
+    made = start(tmp_path_factory.mktemp("dashboard"), kubectl)
+    made.kubectl.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
+    made.kubectl.ok("apply", "-f", "-", stdin=example("harbour", "10.0.0.101"))
+    broken = example("jetty", "10.0.0.102").replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
     assert "no-such-image" in broken
-    cluster.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
-    cluster.ok("apply", "-f", "-", stdin=manifest)
-    cluster.ok("apply", "-f", "-", stdin=broken)
-    cluster.ok("wait", "cluster/harbour", "--for=condition=Available", "--timeout=120s", seconds=130)
-    yield Site(data, cluster)
-    stopped = homeport("down", "--data", str(data))
-    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    made.kubectl.ok("apply", "-f", "-", stdin=broken)
+    made.kubectl.ok("wait", "cluster/harbour", "--for=condition=Available", "--timeout=120s", seconds=130)
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+    with chromium() as made:
         yield made
-        made.close()
-
-
-@dataclass
-class Visit:
-    """A logged-in page, and everything that its console complained about."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    answers: list[tuple[int, str]] = field(default_factory=list)
-
-    def go(self, address: str) -> None:
-        self.page.evaluate("address => { location.hash = address }", address)
-
-    def text(self, selector: str = "main") -> str:
-        return self.page.inner_text(selector)
-
-
-def log_in(browser: Browser, link: str, **options: Any) -> Visit:
-    context: BrowserContext = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE)
-    visit = Visit(page)
-    page.on("console", lambda said: visit.complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-    page.on("response", lambda answer: visit.answers.append((answer.status, answer.url)))
-    page.goto(link)
-    page.wait_for_selector("main h1")
-    return visit
 
 
 @pytest.fixture

@@ -79,3 +79,16 @@ def test_a_condition_without_a_message_is_spelled_out() -> None:
 def test_several_objects_are_named_and_equal_ones_reported_once() -> None:
     parts = [Part(machine(NO_IMAGE, name="a")), Part(machine(READY, name="b")), Part(machine(NO_IMAGE, name="a"))]
     assert causes(parts) == ["control plane machine a: the image ubuntu-24 was not found"]
+
+
+def test_a_cluster_that_does_not_answer_yet_gives_way_to_the_machine_that_does_not_boot() -> None:
+    silent = condition("RemoteConnectionProbe", "False", "ProbeFailed", "no connection to https://10.0.0.26:6443")
+    waiting = condition("NodeReady", "False", "WaitingForNode", "the machine has not joined yet")
+    machines = [Part(machine(waiting, name="cp-1"))]
+    early = condition("ControlPlaneInitialized", "False", "NotInitialized")
+    assert cause(Part(cluster(silent, early), children=machines)) == (
+        "control plane machine cp-1: the machine has not joined yet"
+    )
+    late = condition("ControlPlaneInitialized", "True", "Initialized")
+    assert cause(Part(cluster(silent, late), children=machines)) == "no connection to https://10.0.0.26:6443"
+    assert cause(Part(cluster(silent, early))) == "no connection to https://10.0.0.26:6443"

@@ -108,8 +108,9 @@ def complaint(obj: AnyObject) -> ReportedProblem | None:
     # The summary repeats what single conditions say: one of those is nearer to the cause.
     detailed = [c for c in wrong if c["type"] not in _LEADING]
     leading = next((c for kind in _LEADING if (c := find(wrong, kind)) is not None), None)
+    early = _is_false(find(conditions, Condition.CONTROL_PLANE_INITIALIZED))
     for candidates in (detailed, [leading] if leading is not None else []):
-        firm = [c for c in candidates if c.get("message") and not _waits(c)]
+        firm = [c for c in candidates if c.get("message") and not _waits(c) and not (early and _is_probe(c))]
         if firm:
             return ReportedProblem(_sentence(firm[0]["message"]), waits=False)
     said = [c for c in [*detailed, leading] if c is not None and c.get("message")]
@@ -122,6 +123,15 @@ def complaint(obj: AnyObject) -> ReportedProblem | None:
 def _wrong(found: Mapping[str, Any]) -> bool:
     """Not True, and supposed to be. Negative ones report work in progress, not what holds it up."""
     return found.get("status") in ("False", "Unknown") and found["type"] not in NEGATIVE
+
+
+def _is_probe(found: Mapping[str, Any]) -> bool:
+    """Nothing answers before the first control plane machine runs: that machine says why it does not."""
+    return bool(found["type"] == Condition.REMOTE_CONNECTION_PROBE)
+
+
+def _is_false(found: Mapping[str, Any] | None) -> bool:
+    return found is not None and found.get("status") == "False"
 
 
 def _waits(found: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.meta import Unstructured
-from homeport.capi.name import Condition, Reason
+from homeport.capi.name import CONTROL_PLANE_LABEL, Condition, Reason
 from homeport.core.machine.observed import Observed
 from homeport.core.verdict import Verdict
 from homeport.machinery import condition
@@ -34,13 +34,20 @@ def _without_node(machine: Machine, seen: Observed, now: float) -> Verdict | Non
         text = f"Cluster {cluster.metadata.name}: its infrastructure is not provisioned yet"
         return Verdict("Unknown", Reason.INSPECTION_FAILED, text)
     if not (cluster.status.initialization.control_plane_initialized or seen.connection.up or _was_inspected(machine)):
-        text = f"Cluster {cluster.metadata.name}: its control plane is not initialized yet"
-        return Verdict("Unknown", Reason.INSPECTION_FAILED, text)
+        return Verdict("Unknown", Reason.INSPECTION_FAILED, _early(machine, cluster.metadata.name))
     if not seen.connection.up:
         return _unconnected(machine, seen, now)
     if seen.node_trouble:
         return Verdict("Unknown", Reason.INTERNAL_ERROR, seen.node_trouble)
     return _absent(machine)
+
+
+def _early(machine: Machine, cluster: str) -> str:
+    """Workers wait for the control plane; what it waits for is its own first machine."""
+    started = machine.status.initialization.infrastructure_provisioned
+    if started and CONTROL_PLANE_LABEL in machine.metadata.labels and not machine.metadata.deletion_timestamp:
+        return "the machine was started, but Kubernetes on it does not answer yet: if this lasts, look at its console"
+    return f"Cluster {cluster}: its control plane is not initialized yet"
 
 
 def _unconnected(machine: Machine, seen: Observed, now: float) -> Verdict | None:

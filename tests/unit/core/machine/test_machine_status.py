@@ -16,6 +16,7 @@ from homeport.api.cluster.v1beta2 import (
     MachineSet,
 )
 from homeport.api.meta import ObjectMeta, Unstructured
+from homeport.capi.name import CONTROL_PLANE_LABEL
 from homeport.core.machine import deletion, health
 from homeport.core.machine.observed import Connection, Observed
 from homeport.core.machine.status import phase, ready, report
@@ -125,6 +126,15 @@ def test_a_node_that_was_seen_counts_after_a_restart_before_the_control_plane_is
     made = machine()
     made.status.conditions = [known("NodeReady"), known("NodeHealthy")]
     assert health.node_conditions(made, Observed(cluster=cluster(initialized=False)), NOW) is None
+
+
+def test_a_control_plane_machine_that_was_started_and_is_silent_names_its_console() -> None:
+    made = machine()
+    made.metadata.labels = {CONTROL_PLANE_LABEL: ""}
+    made.status.initialization.infrastructure_provisioned = True
+    found = health.node_conditions(made, Observed(cluster=cluster(initialized=False)), NOW)
+    assert found is not None
+    assert found[0].message.endswith("does not answer yet: if this lasts, look at its console")
 
 
 def test_while_a_machine_goes_its_parts_may_be_gone_before_it() -> None:
