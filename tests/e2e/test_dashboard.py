@@ -154,7 +154,7 @@ def test_deletion_lists_the_machines_and_asks_for_the_name(visit: Visit, site: S
     visit.go("#/cluster/Cluster/default/harbour")
     visit.page.get_by_role("button", name="Delete", exact=True).click()
     dialog = visit.page.get_by_role("dialog")
-    expect(dialog.locator(".doomed li")).to_have_count(5)
+    expect(dialog.locator(".doomed tbody tr")).to_have_count(5)
     confirm = dialog.get_by_role("button", name="Delete", exact=True)
     expect(confirm).to_be_disabled()
     dialog.get_by_role("textbox").fill("harbou")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -87,3 +88,64 @@ def test_a_change_of_another_kind_has_no_machines_to_show(visit: Visit, site: Si
     visit.page.get_by_role("button", name="Review the change").click()
     expect(visit.page.locator(".diff .add")).to_contain_text("a: c")
     expect(visit.page.get_by_role("region", name="What will happen")).to_have_count(0)
+
+
+def cluster_action(visit: Visit, name: str) -> Locator:
+    visit.go("#/cluster/Cluster/default/harbour")
+    visit.page.locator(".actions").get_by_role("button", name=name, exact=True).click()
+    return visit.page.get_by_role("dialog")
+
+
+def test_a_rollout_is_paused_resumed_and_refused_with_its_command(visit: Visit, site: Site) -> None:
+    for verb, value in (("Pause", "true"), ("Resume", "")):
+        dialog = cluster_action(visit, "Rollout")
+        dialog.get_by_role("radio", name=re.compile(f"^{verb}")).check()
+        command = f"homeport rollout {verb.lower()} machinedeployment/harbour-workers -n default"
+        expect(dialog.locator("code")).to_have_text(command)
+        dialog.get_by_role("button", name=verb, exact=True).click()
+        expect(visit.page.locator(".notice.good").last).to_contain_text(f"is {verb.lower()}d")
+        assert field(site, "machinedeployment/harbour-workers", ".spec.paused") == value
+    dialog = cluster_action(visit, "Rollout")
+    dialog.get_by_role("radio", name="Undo").check()
+    accessible(visit)
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    expect(visit.page.locator(".notice.bad")).to_contain_text("revision")
+
+
+def test_a_machine_is_healed_and_a_healthy_one_only_on_demand(visit: Visit, site: Site) -> None:
+    names = site.kubectl.ok("get", "machines", "-l", "cluster.x-k8s.io/deployment-name=harbour-workers", "-o", "name")
+    name = names.split()[0].rpartition("/")[2]
+    dialog = cluster_action(visit, "Heal")
+    dialog.locator("select").select_option(name)
+    accessible(visit)
+    dialog.get_by_role("button", name="Replace the machine").click()
+    expect(visit.page.locator(".notice.bad")).to_contain_text(f"Machine {name} is healthy")
+    dialog.get_by_role("checkbox").check()
+    expect(dialog.locator("code")).to_have_text(f"homeport heal {name} -n default --force")
+    dialog.get_by_role("button", name="Replace the machine").click()
+    expect(visit.page.locator(".notice.good")).to_contain_text("replaces it")
+    site.kubectl.ok("wait", f"machine/{name}", "--for=delete", "--timeout=110s", seconds=120)
+    workers = visit.page.locator('li[data-object="MachineDeployment/harbour-workers"] > .leaf')
+    expect(workers).to_contain_text("2 of 2 ready", timeout=LONG)
+
+
+def test_an_upgrade_shows_what_it_replaces_before_it_starts(visit: Visit, site: Site) -> None:
+    dialog = cluster_action(visit, "Upgrade")
+    dialog.get_by_label("Version").fill("v1.28.0")
+    dialog.get_by_role("button", name="Show what will happen").click()
+    expect(visit.page.locator(".notice.bad")).to_contain_text("v1.28.0 is older than v1.29.0")
+    dialog.get_by_label("Version").fill("v1.30.0")
+    dialog.get_by_role("button", name="Show what will happen").click()
+    expect(rehearsed(visit)).to_contain_text("5 machines: 5 replaced.")
+    expect(dialog.locator("code").last).to_have_text("homeport upgrade cluster harbour --to v1.30.0 --apply -n default")
+    accessible(visit)
+    assert field(site, "kubeadmcontrolplane/harbour", ".spec.version") == "v1.29.0"
+
+
+def test_a_deletion_lists_the_vms_that_go(visit: Visit, site: Site) -> None:
+    dialog = cluster_action(visit, "Delete")
+    rows = dialog.get_by_role("region", name="VMs that are deleted").locator("tbody tr")
+    expect(rows).to_have_count(5)
+    for identity in site.kubectl.ok("get", "machines", "-o", "jsonpath={.items[*].spec.providerID}").split():
+        expect(rows.filter(has_text=identity)).to_have_count(1)
+    accessible(visit)

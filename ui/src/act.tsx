@@ -2,35 +2,44 @@
 import { useEffect, useState } from "preact/hooks";
 import { byKind, path, type Kind } from "./kind";
 import { may, Refusal, send } from "./request";
-import { Command, Dialog, ObjectLink, report } from "./ui";
-import type { Branch } from "./page/cluster";
+import { clusterOf, spaceOf, walk, type Branch } from "./branch";
+import { Command, Dialog, report, State } from "./ui";
+import { Heal, Rollout, Upgrade, useMachines } from "./upkeep";
 
-type Props = { kind: string; apiVersion: string; namespace: string; name: string; tree: Branch };
+export type Props = { kind: string; apiVersion: string; namespace: string; name: string; tree: Branch; onClose: () => void };
+const CAPI = "cluster.x-k8s.io";
 const SCALED = new Set(["MachineDeployment", "KubeadmControlPlane", "K0sControlPlane", "MachinePool", "MachineSet"]);
-const walk = (branch: Branch): Branch[] => [branch, ...branch.children.flatMap(walk)];
 
-export function Actions(props: Props) {
+export function Actions(props: Omit<Props, "onClose">) {
   const [open, setOpen] = useState("");
   const kind = byKind(props.kind, props.apiVersion);
-  const [rights, setRights] = useState<{ patch: boolean; remove: boolean } | null>(null);
+  const space = spaceOf(props.tree);
+  const [missing, setMissing] = useState<Record<string, string> | null>(null);
   useEffect(() => {
     if (!kind) return;
-    const asked = (verb: string) => may(verb, kind.group, kind.plural, props.namespace, props.name).catch(() => false);
-    void Promise.all([asked("patch"), asked("delete")]).then(([patch, remove]) => setRights({ patch, remove }));
-  }, [kind?.plural, props.namespace, props.name]);
-  if (!kind || !rights) return <p class="actions" />;
-  const lacks = (verb: string) => `You may not ${verb} ${kind.plural}${kind.group ? "." + kind.group : ""} in namespace ${props.namespace}`;
-  const pausable = props.kind === "Cluster";
+    const asked = async (verb: string, group: string, plural: string, namespace: string, name = "") =>
+      (await may(verb, group, plural, namespace, name).catch(() => false)) ? "" : `You may not ${verb} ${plural}${group ? "." + group : ""} in namespace ${namespace}`;
+    void Promise.all([
+      asked("patch", kind.group, kind.plural, props.namespace, props.name), asked("delete", kind.group, kind.plural, props.namespace, props.name),
+      asked("patch", CAPI, "machines", space), asked("patch", CAPI, "machinedeployments", space),
+    ]).then(([patch, remove, machines, deployments]) => setMissing({ patch, remove, machines, deployments }));
+  }, [kind?.plural, props.namespace, props.name, space]);
+  if (!kind || !missing) return <p class="actions" />;
+  const close = { onClose: () => setOpen("") };
   return (
     <p class="actions">
-      <Button name="Scale" onClick={() => setOpen("scale")} />
-      <Button name="Upgrade" lacks={rights.patch ? "" : lacks("patch")} onClick={() => setOpen("upgrade")} />
-      {pausable && <Button name="Pause or resume" lacks={rights.patch ? "" : lacks("patch")} onClick={() => setOpen("pause")} />}
-      <Button name="Delete" danger lacks={rights.remove ? "" : lacks("delete")} onClick={() => setOpen("delete")} />
-      {open === "scale" && <Scale {...props} onClose={() => setOpen("")} />}
-      {open === "upgrade" && <Upgrade {...props} of={kind} onClose={() => setOpen("")} />}
-      {open === "pause" && <Pause {...props} of={kind} onClose={() => setOpen("")} />}
-      {open === "delete" && <Delete {...props} of={kind} onClose={() => setOpen("")} />}
+      <Button name="Scale" lacks={missing.deployments} onClick={() => setOpen("scale")} />
+      <Button name="Upgrade" lacks={missing.patch} onClick={() => setOpen("upgrade")} />
+      <Button name="Rollout" lacks={missing.deployments} onClick={() => setOpen("rollout")} />
+      <Button name="Heal" lacks={missing.machines} onClick={() => setOpen("heal")} />
+      {props.kind === "Cluster" && <Button name="Pause or resume" lacks={missing.patch} onClick={() => setOpen("pause")} />}
+      <Button name="Delete" danger lacks={missing.remove} onClick={() => setOpen("delete")} />
+      {open === "scale" && <Scale {...props} {...close} />}
+      {open === "upgrade" && <Upgrade {...props} {...close} />}
+      {open === "rollout" && <Rollout {...props} {...close} />}
+      {open === "heal" && <Heal cluster={clusterOf(props.tree)} namespace={space} {...close} />}
+      {open === "pause" && <Pause {...props} of={kind} {...close} />}
+      {open === "delete" && <Delete {...props} of={kind} {...close} />}
     </p>
   );
 }
@@ -39,7 +48,7 @@ function Button({ name, lacks = "", danger = false, onClick }: { name: string; l
   return <button type="button" class={danger ? "danger" : ""} disabled={Boolean(lacks)} title={lacks} onClick={onClick}>{name}</button>;
 }
 
-async function attempt(work: () => Promise<unknown>, done: string, after: () => void): Promise<void> {
+export async function attempt(work: () => Promise<unknown>, done: string, after: () => void): Promise<void> {
   try {
     await work();
     report(done, "good");
@@ -52,7 +61,7 @@ async function attempt(work: () => Promise<unknown>, done: string, after: () => 
 const patch = (kind: Kind, namespace: string, name: string, body: object, sub = "") =>
   send("PATCH", path(kind, namespace, name, sub), JSON.stringify(body), "application/merge-patch+json");
 
-function Scale({ tree, onClose }: Props & { onClose: () => void }) {
+function Scale({ tree, onClose }: Props) {
   const found = walk(tree).filter((each) => SCALED.has(each.kind) && each.replicas && byKind(each.kind, each.apiVersion));
   const [chosen, setChosen] = useState(0);
   const target = found[chosen];
@@ -79,29 +88,7 @@ function Scale({ tree, onClose }: Props & { onClose: () => void }) {
   );
 }
 
-function Upgrade({ tree, kind: name, namespace, name: cluster, of, onClose }: Props & { of: Kind; onClose: () => void }) {
-  const [version, setVersion] = useState(tree.version || walk(tree).find((each) => each.version)?.version || "");
-  const flag = namespace ? ` -n ${namespace}` : "";
-  const text = `homeport upgrade cluster ${cluster} --to ${version}${flag}`;
-  const body = name === "TenantCluster" ? { spec: { kubernetesVersion: version } } : { spec: { topology: { version } } };
-  const direct = name === "TenantCluster" || name === "Cluster";
-  return (
-    <Dialog title={`Upgrade ${cluster}`} onClose={onClose}>
-      <form onSubmit={(event) => {
-        event.preventDefault();
-        void attempt(() => patch(of, namespace, cluster, body), `${name} ${cluster}: upgrade to ${version} begins`, onClose);
-      }}>
-        <label>Version <input value={version} pattern="v[0-9]+\.[0-9]+\.[0-9]+" required onInput={(event) => setVersion(event.currentTarget.value)} /></label>
-        <p>The control plane is upgraded first, machine by machine; the workers follow. Every machine is replaced.</p>
-        {name === "Cluster" && <p class="faint">For clusters of a ClusterClass. Others name their version in the control plane and the MachineDeployments: use the command.</p>}
-        <Command text={text} />
-        <button type="submit" class="main" disabled={!direct}>Upgrade</button>
-      </form>
-    </Dialog>
-  );
-}
-
-function Pause({ namespace, name, of, onClose }: Props & { of: Kind; onClose: () => void }) {
+function Pause({ namespace, name, of, onClose }: Props & { of: Kind }) {
   const set = (paused: boolean) =>
     void attempt(() => patch(of, namespace, name, { spec: { paused } }), `Cluster ${name} is ${paused ? "paused" : "resumed"}`, onClose);
   return (
@@ -113,16 +100,27 @@ function Pause({ namespace, name, of, onClose }: Props & { of: Kind; onClose: ()
   );
 }
 
-function Delete({ tree, kind, namespace, name, of, onClose }: Props & { of: Kind; onClose: () => void }) {
+function Delete({ tree, kind, namespace, name, of, onClose }: Props & { of: Kind }) {
   const [typed, setTyped] = useState("");
-  const machines = walk(tree).filter((each) => each.kind === "Machine" || each.kind === "Group");
+  const machines = useMachines(clusterOf(tree), spaceOf(tree));
   return (
-    <Dialog title={`Delete ${kind} ${name}`} onClose={onClose}>
-      <p><b>All machines of the cluster and their disks are deleted:</b></p>
-      <ul class="doomed">{machines.slice(0, 50).map((each) => (
-        <li key={each.name}><ObjectLink {...each} label={each.name} /> {each.state}</li>
-      ))}</ul>
-      {machines.length === 0 && <p>It has no machines.</p>}
+    <Dialog title={`Delete ${kind} ${name}`} wide onClose={onClose}>
+      {!machines && <p class="faint">Reading the machines …</p>}
+      {machines?.length === 0 && <p>It has no machines.</p>}
+      {machines && machines.length > 0 && (
+        <>
+          <p><b>{machines.length === 1 ? "1 VM and its disks are deleted:" : `${machines.length} VMs and their disks are deleted:`}</b></p>
+          <div class="scroll doomed" tabIndex={0} role="region" aria-label="VMs that are deleted">
+            <table class="plain">
+              <thead><tr><th>VM</th><th>ID at the provider</th><th>State</th></tr></thead>
+              <tbody>{machines.slice(0, 100).map((each) => (
+                <tr key={each.name}><td>{each.vm}</td><td>{each.id || <span class="faint">not created yet</span>}</td><td><State state={each.state} /></td></tr>
+              ))}</tbody>
+            </table>
+            {machines.length > 100 && <p class="faint">and {machines.length - 100} more</p>}
+          </div>
+        </>
+      )}
       <form onSubmit={(event) => {
         event.preventDefault();
         void attempt(() => send("DELETE", path(of, namespace, name)), `${kind} ${name} is being deleted`, onClose);

@@ -17,16 +17,16 @@ const counted = (rows: Row[]) => Object.entries(DONE)
   .map(([action, word]) => [rows.filter((each) => each.action === action).length, word] as const)
   .filter(([count]) => count).map(([count, word]) => `${count} ${word}`).join(", ");
 
-export function Rehearsal({ manifest, remove = false }: { manifest: string; remove?: boolean }) {
+export function Rehearsal({ manifest, objects, remove = false }: { manifest?: string; objects?: object[]; remove?: boolean }) {
   const [plan, setPlan] = useState<Plan | null | undefined>(undefined);
   const [problem, setProblem] = useState("");
   useEffect(() => {
     let current = true;
     setPlan(undefined);
     setProblem("");
-    errand("plan", { manifest, delete: remove }).then((found) => current && setPlan(found)).catch((error: Error) => current && setProblem(error.message));
+    errand("plan", { manifest, objects, delete: remove }).then((found) => current && setPlan(found)).catch((error: Error) => current && setProblem(error.message));
     return () => { current = false; };
-  }, [manifest, remove]);
+  }, [manifest, objects, remove]);
   if (plan === null) return null; // no controller of clusters reads this kind
   return (
     <section class="rehearsal" aria-label="What will happen" aria-busy={!plan && !problem}>
@@ -43,7 +43,8 @@ function Shown({ plan }: { plan: Plan }) {
   const refused = plan.applied.filter((each) => each.result === "refused");
   if (refused.length) return <p class="cause banner" role="alert">{refused.map((each) => each.message).join("; ")}</p>;
   const changed = plan.machines.filter((each) => each.action !== "leave");
-  const owners = [...new Set(plan.machines.map((each) => `${each.cluster} ${each.owner}`))];
+  const first = (each: Row) => Number(each.action === "leave"); // what changes comes first
+  const owners = [...new Set([...plan.machines].sort((a, b) => first(a) - first(b)).map((each) => `${each.cluster} ${each.owner}`))];
   return (
     <>
       <p class="verdict"><b>{changed.length ? `${plan.machines.length} ${plan.machines.length === 1 ? "machine" : "machines"}: ${counted(plan.machines)}.` : "No machine is created, replaced or deleted."}</b>

@@ -45,8 +45,9 @@ export async function errand(name: string, options: object): Promise<any> {
   }
   if (answer.status === 401) ended();
   const content = await answer.json();
-  if (!answer.ok) throw new Refusal(answer.status, content.message, content);
-  return content;
+  const problem = answer.ok ? content.problem : content.message;
+  if (problem) throw new Refusal(answer.status, problem, content);
+  return content.result;
 }
 
 export async function get(path: string): Promise<any> {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.api.meta import Unstructured
-from homeport.dashboard.errand.manifest import complete, read_manifest
+from homeport.dashboard.errand.manifest import complete, read_objects
 from homeport.machinery.yaml import YamlError
 
 TEXT = """
@@ -18,7 +18,7 @@ status: {replicas: 2}
 
 
 def test_a_patch_leaves_out_what_the_server_sets() -> None:
-    made = complete(read_manifest(TEXT), [])
+    made = complete(read_objects({"manifest": TEXT})[0], [])
     assert made["metadata"] == {"name": "workers", "namespace": "default", "labels": {"a": "b"}}
     assert "status" not in made
 
@@ -33,7 +33,7 @@ def test_a_patch_removes_what_the_text_no_longer_has() -> None:
             "status": {"replicas": 2},
         }
     )
-    made = complete(read_manifest(TEXT), [before])
+    made = complete(read_objects({"manifest": TEXT})[0], [before])
     assert made["spec"] == {
         "replicas": 3,
         "paused": None,
@@ -41,7 +41,9 @@ def test_a_patch_removes_what_the_text_no_longer_has() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["", "a: b", "- 1", "kind: A\nmetadata: 3", f"{TEXT}---{TEXT}"])
-def test_a_manifest_is_one_object_with_a_name(text: str) -> None:
+@pytest.mark.parametrize("text", ["", "a: b", "- 1", "kind: A\nmetadata: 3", f"{TEXT}---\nkind: A"])
+def test_every_object_of_a_manifest_needs_a_name(text: str) -> None:
     with pytest.raises(YamlError):
-        read_manifest(text)
+        read_objects({"manifest": text})
+    with pytest.raises(YamlError):
+        read_objects({"objects": [{"kind": "A"}]})

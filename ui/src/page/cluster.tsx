@@ -3,14 +3,10 @@ import { useState } from "preact/hooks";
 import { amend, href, route } from "../route";
 import { age, ObjectLink, State, useTopic } from "../ui";
 import { Actions } from "../act";
+import { clusterOf, spaceOf, walk, type Branch } from "../branch";
 import { Happened } from "./timeline";
 import { MachineTable } from "./machines";
 
-export type Branch = {
-  kind: string; name: string; namespace: string; apiVersion: string; role: string; healthy: boolean | null; state: string;
-  version: string; replicas: string; problem: string; ageSeconds: number | null; children: Branch[];
-  conditions: { type: string; status: string; reason?: string; message?: string; lastTransitionTime?: string }[];
-};
 type Tree = { tree: Branch | null; cause: string; unreadable?: string[]; problem: string };
 
 export function Cluster() {
@@ -47,11 +43,6 @@ export function Cluster() {
     </>
   );
 }
-
-const walk = (branch: Branch): Branch[] => [branch, ...branch.children.flatMap(walk)];
-const inner = (tree: Branch) => walk(tree).find((each) => each.kind === "Cluster") ?? tree;
-const clusterOf = (tree: Branch) => inner(tree).name;
-const spaceOf = (tree: Branch) => inner(tree).namespace;
 
 function Node({ branch, level }: { branch: Branch; level: number }) {
   const [open, setOpen] = useState(level < 5 || branch.healthy === false);

@@ -83,20 +83,10 @@ def _planned(where: Where, objects: Sequence[dict[str, Any]], proxy: str, trust:
 
 
 def _apply(where: Where, changes: Sequence[Change]) -> None:
-    from homeport.client.protocol import Key as Name
-    from homeport.client.protocol import MergePatch, Write
-    from homeport.client.restmapper import RestMapper
+    from homeport.app.upkeep.change import apply_changes
 
     async def work(client: Client, _: Key) -> None:
-        mapper = RestMapper(client)
-        options = Write(field_manager="homeport-upgrade")
-        for each in changes:
-            meta = each.after["metadata"]
-            kind = await mapper.find(each.after["apiVersion"], each.after["kind"])
-            if each.patch is None:
-                await client.create(each.after, options, kind=kind)
-            else:
-                await client.patch(kind, Name(meta["namespace"], meta["name"]), MergePatch(each.patch), options)
-            click.echo(f"{each.after['kind']}/{meta['name']} {'created' if each.patch is None else 'changed'}")
+        async for line in apply_changes(client, changes):
+            click.echo(line)
 
     ask(where, "", work)

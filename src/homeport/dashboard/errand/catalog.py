@@ -12,7 +12,8 @@ from homeport.app.tree.read import is_part
 from homeport.client.config import Config
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
-from homeport.dashboard.errand.manifest import read_manifest
+from homeport.dashboard.errand.deed import heal, rollout, upgrade
+from homeport.dashboard.errand.manifest import read_objects
 from homeport.dashboard.errand.run import ErrandError, Errands
 from homeport.dashboard.person import Person
 from homeport.machinery.yaml import YamlError
@@ -38,19 +39,26 @@ async def do_errand(asked: Asked, person: Person, config: Config, errands: Erran
 
 async def _plan(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
     """For who may make the change: the checks of the provider ask the hypervisor that the manifest names."""
+    delete = bool(options.get("delete"))
+    parts = 0
+    for each in _objects(options):
+        kind = await _kind(person, each)
+        if kind is None or not is_part(kind):
+            continue  # no controller of clusters reads it
+        parts += 1
+        meta = each["metadata"]
+        key = Key(str(meta.get("namespace") or config.namespace) if kind.namespaced else "", str(meta["name"]))
+        verb = "delete" if delete else await _verb(person, kind, key)
+        if not await person.may(verb, kind, key.namespace, key.name):
+            raise ErrandError(f"you may not {verb} {kind.plural} in namespace {key.namespace}")
+    return await errands.run("plan", options, person, config) if parts else None
+
+
+def _objects(options: dict[str, Any]) -> list[dict[str, Any]]:
     try:
-        manifest = read_manifest(str(options.get("manifest") or ""))
+        return read_objects(options)
     except YamlError as error:
         raise ErrandError(str(error)) from error
-    kind = await _kind(person, manifest)
-    if kind is None or not is_part(kind):
-        return None  # no controller of clusters reads it
-    meta = manifest["metadata"]
-    key = Key(str(meta.get("namespace") or config.namespace) if kind.namespaced else "", str(meta["name"]))
-    verb = "delete" if options.get("delete") else await _verb(person, kind, key)
-    if not await person.may(verb, kind, key.namespace, key.name):
-        raise ErrandError(f"you may not {verb} {kind.plural} in namespace {key.namespace}")
-    return await errands.run("plan", options, person, config)
 
 
 async def _verb(person: Person, kind: Resource, key: Key) -> str:
@@ -67,4 +75,16 @@ async def _kind(person: Person, manifest: dict[str, Any]) -> Resource | None:
     return next((each for each in await person.kinds() if (each.group, each.kind) == wanted), None)
 
 
-_ERRANDS: dict[str, _Do] = {"plan": _plan}
+async def _heal(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    return await heal(person.client, options)
+
+
+async def _rollout(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    return await rollout(person.client, options)
+
+
+async def _upgrade(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    return await upgrade(person.client, options)
+
+
+_ERRANDS: dict[str, _Do] = {"plan": _plan, "heal": _heal, "rollout": _rollout, "upgrade": _upgrade}

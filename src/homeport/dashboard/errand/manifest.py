@@ -11,12 +11,16 @@ from homeport.machinery.yaml import YamlError, load_all
 _OWN = ("name", "namespace", "labels", "annotations")  # of metadata: the rest is the server's
 
 
-def read_manifest(text: str) -> dict[str, Any]:
-    """The one object of the text. Raises YamlError."""
-    found = list(load_all(text.encode(), "the manifest"))
-    if len(found) != 1 or not isinstance(found[0].get("metadata"), dict) or not found[0]["metadata"].get("name"):
-        raise YamlError("the manifest must be one object with apiVersion, kind and metadata.name")
-    return dict(found[0])
+def read_objects(options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of `objects`, or of the text `manifest`. Raises YamlError."""
+    given = options.get("objects")
+    found = given if isinstance(given, list) else load_all(str(options.get("manifest") or "").encode(), "the manifest")
+    for each in found:
+        if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict) or not each["metadata"].get("name"):
+            raise YamlError("each object of the manifest needs apiVersion, kind and metadata.name")
+    if not found:
+        raise YamlError("the manifest has no object")
+    return found
 
 
 def complete(changed: Mapping[str, Any], objects: Iterable[Unstructured]) -> dict[str, Any]:

@@ -234,9 +234,9 @@ class Dashboard:
             result = await do_errand(asked, self._people[session], session.login.config, self._errands)
         except msgspec.MsgspecError as error:
             raise Refused(400, str(error)) from None
-        except ErrandError as error:
-            raise Refused(422, str(error)) from None
-        return _json(200, result)
+        except (ErrandError, ApiError) as error:
+            return _json(200, {"problem": str(error)})
+        return _json(200, {"result": result})
 
     async def _stream(self, request: BaseRequest) -> StreamResponse:
         def log_in(key: str) -> tuple[Session, Person]:
