@@ -61,7 +61,7 @@ class Calls:
 async def measure(count: int, control_planes: int, workers: int, database: Path | None) -> dict[str, Any]:
     from capikit.harness import harness
     from homeport.api.cluster.v1beta2 import Cluster
-    from homeport.app.plane.standalone import tune_garbage_collection
+    from homeport.app.memory import tune_garbage_collection
     from homeport.client.protocol import Query
     from homeport.machinery import condition
 

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from homeport.apiserver.auth.pki import PKI
-from homeport.app.plane.standalone import tune_garbage_collection
+from homeport.app.memory import tune_garbage_collection
 from homeport.client.protocol import Key
 from homeport.sim.harvester.harvester import Harvester
 from homeport.sim.harvester.kind import IMAGE, VM

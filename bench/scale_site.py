@@ -24,7 +24,7 @@ async def _serve(folder: Path) -> None:
     import structlog
 
     from capikit.world import Site
-    from homeport.app.plane.standalone import tune_garbage_collection
+    from homeport.app.memory import tune_garbage_collection
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     site = Site(folder, _world())

@@ -21,7 +21,7 @@ import yaml
 from cryptography import x509
 
 from homeport.apiserver.auth import certificate as certs
-from homeport.app.plane.standalone import tune_garbage_collection
+from homeport.app.memory import tune_garbage_collection
 from homeport.runtime.clock import SystemClock
 from homeport.sim.engine import guest
 from homeport.sim.machine.fleet import Fleet

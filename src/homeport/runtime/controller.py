@@ -320,6 +320,7 @@ class Controller:
                 expected = self._gate.expect(writes)
                 if expected:
                     self._expected[key] = expected
+            writes.close()
 
     def _again(self, key: Key, busy: ApiError) -> str:
         if busy.retry_after:

@@ -39,9 +39,17 @@ class Writes:
     """What one reconcile wrote, in order."""
 
     recorded: list[_Written] = field(default_factory=list)
+    closed: bool = False
+
+    def close(self) -> None:
+        """The reconcile is over. Tasks that it started inherit this record and may run for months: it must not keep
+        the objects that were written, nor collect what those tasks write."""
+        self.recorded = []
+        self.closed = True
 
     def note(self, resource: Resource, obj: Object | Unstructured, *, status: bool = False) -> None:
-        self.recorded.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status))
+        if not self.closed:
+            self.recorded.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status))
 
     def final_status(self, resource: Resource, key: Key) -> int:
         """The revision at which the status of that object was written, if that was the last write of all; else 0."""
@@ -49,7 +57,8 @@ class Writes:
         return last.revision if last and last.status and (last.resource, last.key) == (resource, key) else 0
 
     def note_deleted(self, resource: Resource, key: Key, uid: str) -> None:
-        self.recorded.append(_Written(resource, key, uid, 0))
+        if not self.closed:
+            self.recorded.append(_Written(resource, key, uid, 0))
 
 
 _current: ContextVar[Writes | None] = ContextVar("writes", default=None)

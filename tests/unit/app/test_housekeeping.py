@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.app.plane.housekeeping import LogFile, release_memory
+from homeport.app.plane.housekeeping import LogFile
 
 
 @pytest.fixture
@@ -56,8 +56,3 @@ def test_what_goes_elsewhere_is_left_alone(tmp_path: Path, out: int) -> None:
         os.close(read)
         os.close(write)
     assert [path.name for path in tmp_path.iterdir()] == ["homeport.log"]
-
-
-@pytest.mark.skipif("glibc" not in str(getattr(os, "confstr", str)("CS_GNU_LIBC_VERSION")), reason="glibc only")
-def test_free_memory_goes_back_to_the_system() -> None:
-    assert release_memory()

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import weakref
 from typing import Any
 
 import pytest
@@ -217,3 +219,41 @@ async def test_a_write_that_outlasts_the_lease_is_given_up() -> None:
     client: Any = OwnWrites(Hanging(), fence=fence)  # type: ignore[arg-type]
     with pytest.raises(LeaseLost):
         await client.patch(WIDGET, Key("default", "a"), MergePatch({}))
+
+
+@virtual
+async def test_a_task_that_outlives_its_reconcile_keeps_none_of_the_written_objects() -> None:
+    written: list[weakref.ref[Any]] = []
+    tasks: list[asyncio.Task[Any]] = []
+
+    class Starter:
+        """As a reconcile that begins to watch a workload cluster, which goes on for as long as the cluster exists."""
+
+        def __init__(self, client: Any) -> None:
+            self._client = client
+
+        async def reconcile(self, key: Key) -> Wait | None:
+            if not tasks:
+                tasks.append(asyncio.create_task(self._write_later(key)))
+                await self._write(key, 1)
+            return None
+
+        async def _write_later(self, key: Key) -> None:
+            await asyncio.sleep(5)
+            await self._write(key, 2)
+            await asyncio.sleep(1000)
+
+        async def _write(self, key: Key, number: int) -> None:
+            patch = MergePatch({"status": {"n": number}})
+            written.append(weakref.ref(await self._client.patch(WIDGET, key, patch, subresource="status")))
+
+    def install(p: Plane) -> None:
+        p.manager.add(Controller("starter", WIDGET, Starter(p.manager.client), clock=p.clock))
+
+    async with plane(install, crds=[WIDGETS]) as p:
+        await p.have(widget("a"))
+        await asyncio.sleep(10)
+        gc.collect()
+        assert [each() for each in written] == [None, None]
+        assert not tasks[0].done()
+        tasks[0].cancel()

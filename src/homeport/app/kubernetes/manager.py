@@ -17,6 +17,7 @@ from homeport.app.kubernetes.install import publish_once
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
 from homeport.app.kubernetes.webhook import needs_of as webhook_needs
+from homeport.app.memory import frugal
 from homeport.app.plane.show import Show, stop_event
 from homeport.app.plane.supervisor import Supervisor
 from homeport.app.platform import Platform
@@ -82,7 +83,7 @@ async def run(cluster: Cluster, show: Show, platform: Platform | None = None) ->
     platform = platform or Platform()
     if not platform.components:
         show.say("no controllers are registered, so this process only holds the Lease: see --plugin")
-    async with HttpClient(config) as client:
+    async with HttpClient(config) as client, frugal():
         replica = Replica(client, cluster, config.namespace, show, platform)
         working = asyncio.create_task(replica.run())
         ended = asyncio.create_task(stopping.wait())

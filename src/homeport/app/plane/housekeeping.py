@@ -1,12 +1,10 @@
-"""Upkeep of a plane that runs for months: its log stays bounded, and free memory goes back to the system."""
+"""Upkeep of a plane that runs for months: its log stays bounded."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
-import sys
 from pathlib import Path
 
 import structlog
@@ -16,7 +14,6 @@ log = structlog.get_logger(__name__)
 LOG_BYTES = 16 * 1024 * 1024
 LOGS_KEPT = 3
 _LOOK_SECONDS = 5.0
-_TRIM_EVERY = 12  # looks
 
 
 class LogFile:
@@ -55,28 +52,11 @@ class LogFile:
             return False
 
 
-def release_memory() -> bool:
-    """Give free memory back to the system where the C library keeps it (glibc). False: there is no such call."""
-    if sys.platform != "linux":
-        return False
-    try:
-        trim = ctypes.CDLL(None).malloc_trim
-    except (OSError, AttributeError):
-        return False
-    trim(ctypes.c_size_t(0))
-    return True
-
-
 async def keep_house(file: LogFile) -> None:
     """Until cancelled."""
-    looks = 0
     while True:
         await asyncio.sleep(_LOOK_SECONDS)
         try:
             file.rotate()
         except OSError as error:
             log.warning("the log file could not be rotated", error=str(error))
-        looks += 1
-        if looks % _TRIM_EVERY == 0:
-            # In a thread: with much to give back it takes some milliseconds.
-            await asyncio.to_thread(release_memory)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import sys
 import time
@@ -24,6 +23,7 @@ from homeport.apiserver.embedded import EmbeddedServer
 from homeport.app.backup.copy import copy_database, copy_volumes
 from homeport.app.backup.folder import FolderBackups
 from homeport.app.hint import on_data, up_command
+from homeport.app.memory import frugal
 from homeport.app.object.deployment import Deployments
 from homeport.app.object.pod import Components
 from homeport.app.plane.earlier import Earlier, write_earlier
@@ -182,11 +182,11 @@ class Plane:
         show.ready(server.url)
         for line in told:
             show.say(line)
-        tune_garbage_collection()
         follow = show.follow(lambda: self._describe(server, parts))
         working = [asyncio.create_task(parts.run()), asyncio.create_task(follow)]
         try:
-            await stopping.wait()
+            async with frugal():
+                await stopping.wait()
             log.info("stopping")
         finally:
             for task in working:
@@ -346,10 +346,3 @@ def unsimulated(settings: Settings) -> tuple[str, ...]:
         f"warning: {settings.data} was used with --sim before, and this start simulates nothing: the controllers now "
         f"connect to the real addresses in its objects. To continue with the simulation: {stop} && {start}",
     )
-
-
-def tune_garbage_collection() -> None:
-    """A request makes thousands of small objects that die by themselves; looking for cycles among them every 700
-    allocations took a tenth of the processor. What is here now stays for good and need not be looked at again."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)

@@ -51,8 +51,8 @@ def _end_with(parent: int) -> None:
 
 async def _run(order: Order) -> None:
     from homeport.app.backup.folder import FolderBackups
+    from homeport.app.memory import frugal
     from homeport.app.plane.instance import BACKUP_PATH
-    from homeport.app.plane.standalone import tune_garbage_collection
     from homeport.app.platform import chosen
     from homeport.app.settings import Settings
     from homeport.capi.environment import Environment
@@ -78,7 +78,6 @@ async def _run(order: Order) -> None:
         )
         manager = Manager(client, mode=Sharded(NAMESPACE, LEASE, None, shard_of), name="homeport", who=order.identity)
         chosen(order.plugins, order.without).install(manager, environment)
-        tune_garbage_collection()
         working = asyncio.create_task(manager.run())
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, working.cancel)
@@ -87,7 +86,8 @@ async def _run(order: Order) -> None:
         following.add_done_callback(lambda task: None if task.cancelled() else os._exit(1))
         try:
             with contextlib.suppress(asyncio.CancelledError):
-                await working
+                async with frugal():
+                    await working
         finally:
             reporting.cancel()
     os._exit(0)  # a thread still reads the input
