@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import keyword
+import sys
 from typing import Any
 
 import click
@@ -120,6 +121,10 @@ def group() -> None:
 
 
 def main(args: list[str] | None = None) -> Any:
+    from homeport.cli.charset import degrade
+
+    for stream in (sys.stdout, sys.stderr):
+        degrade(stream)
     return group(args=args, prog_name="homeport")
 
 

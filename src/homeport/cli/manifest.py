@@ -17,11 +17,13 @@ def read_manifests(paths: tuple[str, ...]) -> list[dict[str, Any]]:
 
     found: list[dict[str, Any]] = []
     for path in paths:
-        with click.open_file(path, "rb") as file:
-            try:
-                listed = load_all(file.read(), path)
-            except YamlError as error:
-                raise click.ClickException(str(error)) from error
+        try:
+            with click.open_file(path, "rb") as file:
+                listed = load_all(file.read(), path if path != "-" else "stdin")
+        except YamlError as error:
+            raise click.ClickException(str(error)) from error
+        except OSError as error:
+            raise click.ClickException(f"-f {path}: can't be read: {error.strerror or error}") from error
         for each in listed:
             found += each["items"] if str(each.get("kind", "")).endswith("List") and "items" in each else [each]
     for number, each in enumerate(found, 1):

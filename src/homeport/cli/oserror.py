@@ -15,7 +15,7 @@ _CURES = {
     errno.EPERM: f"correct its permissions, or {_ELSEWHERE}",
     errno.ENOENT: f"it does not exist and can't be created; {_ELSEWHERE}",
     errno.ENOTDIR: f"part of the path is a file, not a directory; {_ELSEWHERE}",
-    errno.EISDIR: "it is a directory; name a file",
+    errno.EISDIR: "name a file",
     errno.ENAMETOOLONG: "use a shorter path",
     errno.EIO: "check the disk",
     errno.EMFILE: "raise the limit of open files (ulimit -n), then run the command again",

@@ -45,7 +45,10 @@ class Where:
             return kubeconfig.load(self.kubeconfig, context=self.context)
         file = Settings.make(self.data).kubeconfig
         if not file.exists():
-            raise ConfigError(f"{file} does not exist: start a plane with 'homeport up', or use --kubeconfig FILE")
+            from homeport.app.hint import on_data
+
+            start = on_data("up", file.parent)
+            raise ConfigError(f"{file} does not exist: start a plane with '{start}', or use --kubeconfig FILE")
         return kubeconfig.load(file, context=self.context)
 
     @property
@@ -55,6 +58,17 @@ class Where:
     def arguments(self) -> str:
         """The options of this command that the next one needs, too."""
         return (f" --namespace {self.namespace}" if self.namespace else "") + self.place()
+
+    def cure(self, error: Exception) -> str:
+        """To be put behind an error: how to start the plane, if that is what is missing."""
+        from homeport.cli.advice import kubeconfig_files, start_hint
+        from homeport.client.errors import Unavailable
+
+        if not isinstance(error, Unavailable):
+            return ""
+        named = self.kubeconfig is not None or self.from_environment
+        files = kubeconfig_files(self.kubeconfig) if named else [Settings.make(self.data).kubeconfig]
+        return next(filter(None, map(start_hint, files)), "")
 
     def place(self) -> str:
         """The options that name the plane."""
@@ -102,18 +116,24 @@ def ask(
 ) -> T:
     """Does the work on the plane; what it refuses becomes a message."""
     from homeport.client.config import ConfigError
-    from homeport.client.errors import ApiError
+    from homeport.client.errors import ApiError, NotFound
     from homeport.client.protocol import Key
 
     async def call(client: HttpClient) -> T:
-        return await work(client, Key(where.namespace or client.config.namespace, name))
+        from homeport.cli.advice import name_near
+
+        namespace = where.namespace or client.config.namespace
+        try:
+            return await work(client, Key(namespace, name))
+        except NotFound as error:
+            raise click.ClickException(await name_near(client, error, namespace)) from error
 
     try:
         _note_other_plane(where)
         return reach(where, call)
     except Exception as error:
         if isinstance(error, (ApiError, ConfigError, *refusals)):
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(f"{error}{where.cure(error)}") from error
         raise
 
 

@@ -39,7 +39,7 @@ def test_a_plane_that_does_not_run_is_said_in_one_sentence(tmp_path: Path, monke
     monkeypatch.delenv("KUBECONFIG", raising=False)
     code, output = run(tmp_path, "--secret", "a", "--data", str(tmp_path))
     assert code == 1
-    assert "start a plane with 'homeport up'" in output
+    assert "start a plane with 'homeport up " in output
 
 
 def test_private_keys_are_not_printed() -> None:

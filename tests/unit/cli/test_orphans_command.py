@@ -36,7 +36,7 @@ def test_a_plane_that_does_not_run_is_said_in_one_sentence(tmp_path: object, mon
     monkeypatch.delenv("KUBECONFIG", raising=False)
     result = CliRunner().invoke(group, ["orphans", "list", "harbour", "--data", str(tmp_path)])
     assert result.exit_code == 1
-    assert "start a plane with 'homeport up'" in result.output
+    assert "start a plane with 'homeport up " in result.output
 
 
 def test_a_vm_is_shown_with_what_it_is_in_the_workload_cluster() -> None:

@@ -134,4 +134,4 @@ def test_help_names_the_three_apis_and_watch_excludes_output() -> None:
     assert "NAME is a Cluster, a TenantCluster or a ClusterDeployment" in " ".join(result.output.split())
     result = CliRunner().invoke(group, ["tree", "x", "--watch", "-o", "json"])
     assert result.exit_code == 2
-    assert "use either --watch or --output" in result.output
+    assert "use either --watch or -o json" in result.output

@@ -86,7 +86,7 @@ async def _why_without(remote: HttpClient, config: Config) -> str:
             await remote.raw("GET", "/version")
     except (ApiError, TimeoutError):
         return f"no answer from {config.server}"
-    return "it runs no metrics-server"
+    return "it runs no metrics-server (a ClusterAddon with addon: metrics-server installs it)"
 
 
 def usage_of(metrics: Unstructured) -> Usage:

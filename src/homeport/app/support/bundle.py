@@ -24,6 +24,7 @@ from homeport.app.doctor.examine import examine
 from homeport.app.doctor.gather import gather
 from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.support.redaction import REMOVED, Redaction, is_secret
+from homeport.app.tree.read import NoCluster
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, Query
@@ -116,7 +117,7 @@ class Bundle:
     async def _findings(self) -> None:
         try:
             found = examine(await gather(self._client, Key("", ""), Commands(), everywhere=True))
-        except ApiError as error:
+        except (ApiError, NoCluster) as error:
             self.missing.append(f"doctor.json: {error}")
             return
         self.files["doctor.json"] = self._redaction.known(_json(self._redaction.data(msgspec.to_builtins(found))))

@@ -57,9 +57,13 @@ class Reader:
     async def read_all(self, namespace: str) -> Found:
         """All clusters of a namespace; '': of all namespaces."""
         found: list[Unstructured] = []
+        refused: list[str] = []
         for group, kind in ROOTS:
-            listed, _ = await self._list(await self._kind(group, kind), namespace)
+            listed, forbidden = await self._list(await self._kind(group, kind), namespace)
             found += listed
+            refused += [forbidden] if forbidden else []
+        if refused and not found:
+            raise NoCluster(_no_right(refused, namespace))
         return await self._around(roots_of(found))
 
     async def _above(self, obj: Unstructured) -> Unstructured:
@@ -115,8 +119,16 @@ class Reader:
 
         text = f"no Cluster, TenantCluster or ClusterDeployment {key.name!r} in namespace {key.namespace!r}"
         found: list[Unstructured] = []
+        refused: list[str] = []
         for group, kind in ROOTS:
-            found += (await self._list(await self._kind(group, kind), ""))[0]
+            resource = await self._kind(group, kind)
+            listed, forbidden = await self._list(resource, "")
+            if forbidden:  # all namespaces are more than many users may list
+                listed, forbidden = await self._list(resource, key.namespace)
+            found += listed
+            refused += [forbidden] if forbidden else []
+        if refused and not found:
+            return _no_right(refused, key.namespace)
         elsewhere = sorted({each.namespace for each in found if each.name == key.name})
         if elsewhere:
             return f"{text}: there is one in namespace {_or(elsewhere)}, use -n"
@@ -153,6 +165,13 @@ def _place(obj: Unstructured) -> tuple[str, Key]:
 
 def _owned(obj: Unstructured) -> bool:
     return any(ref.get("kind") == "ClusterDeployment" for ref in obj.metadata.get("ownerReferences") or ())
+
+
+def _no_right(kinds: Iterable[str], namespace: str) -> str:
+    """Nothing may be said about clusters that the user can't see."""
+    place = f"namespace {namespace!r}" if namespace else "all namespaces"
+    advice = "ask an administrator for the right, or name a namespace with -n"
+    return f"you may not list {_or(f'{kind}s' for kind in kinds)} in {place}: {advice}"
 
 
 def _or(names: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
     from homeport.client.config import Config
+    from homeport.client.protocol import Client, Key
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 _SHORTEST = 600  # Kubernetes refuses requests for less
@@ -71,16 +72,43 @@ def command(where: Where, name: str, expires: int, user: str, output: Path | Non
     It has your name and your role in the team of the cluster. The key is made on this machine. An administrator uses
     --as to get one for a member.
     """
+    from homeport.client.errors import NotFound
     from homeport.platforms.butler.kubeconfig.issue import RefusedRequest
     from homeport.platforms.butler.kubeconfig.request import request_kubeconfig
 
     acting = _Acting(where.data, where.data_named, where.kubeconfig, where.context, where.namespace, user)
-    found = ask(acting, name, lambda client, key: request_kubeconfig(client, key, expires), RefusedRequest)
+
+    async def work(client: Client, key: Key) -> bytes:
+        try:
+            return await request_kubeconfig(client, key, expires)
+        except NotFound:
+            if await _is_cluster(client, key):
+                raise click.ClickException(_administrator(key)) from None
+            raise
+
+    found = ask(acting, name, work, RefusedRequest)
     if output is None:
         click.echo(found.decode(), nl=False)
         return
     _write(output, found)
     click.echo(f"wrote {output}")
+
+
+async def _is_cluster(client: Client, key: Key) -> bool:
+    from homeport.api.cluster.v1beta2 import Cluster
+    from homeport.client.errors import ApiError
+
+    try:
+        await client.get(Cluster, key)
+    except ApiError:
+        return False
+    return True
+
+
+def _administrator(key: Key) -> str:
+    """A Cluster without a tenant has one kubeconfig: that of its administrator."""
+    read = f"kubectl get secret {key.name}-kubeconfig -n {key.namespace} -o jsonpath='{{.data.value}}' | base64 -d"
+    return f"{key.name} is a Cluster, not a TenantCluster. The kubeconfig of its administrator is in a Secret: {read}"
 
 
 def _write(path: Path, content: bytes) -> None:

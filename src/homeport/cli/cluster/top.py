@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -86,8 +86,10 @@ def _figures(size: Size, used: Usage | None) -> tuple[str, ...]:
     return (cpus, busy, shown(size.memory_bytes), memory, shown(size.disk_bytes))
 
 
-def _notes(found: Iterable[ClusterLoad]) -> None:
+def _notes(found: Sequence[ClusterLoad]) -> None:
     """Why usage is missing, on stderr: the table stays a table."""
+    if not found:
+        click.echo("there are no Machines here (-A shows all namespaces)", err=True)
     for each in found:
         if each.unmeasured:
             click.echo(f"usage of cluster {each.namespace}/{each.cluster} is unknown: {each.unmeasured}", err=True)

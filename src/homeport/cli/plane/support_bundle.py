@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from homeport.client.http import HttpClient
     from homeport.client.protocol import Key
 
+_NAMED = 5  # of what is not included; the archive lists all
+
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
@@ -41,8 +43,10 @@ def command(where: Where, file: Path | None) -> None:
     made = ask(where, "", work)
     made.write(target)
     click.echo(f"{target}: {len(made.files)} files, {target.stat().st_size // 1024} KiB, secrets removed")
-    for each in made.missing:
+    for each in made.missing[:_NAMED]:
         click.echo(f"not included: {each}", err=True)
+    if len(made.missing) > _NAMED:
+        click.echo(f"and {len(made.missing) - _NAMED} more are not included: see missing.txt in the archive", err=True)
 
 
 def _logs(where: Where) -> list[Path]:

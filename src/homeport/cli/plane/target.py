@@ -14,6 +14,7 @@ import msgspec
 from homeport.app.hint import on_data
 from homeport.app.plane.instance import STATUS_PATH, Instance, read_instance
 from homeport.app.settings import Settings
+from homeport.cli.advice import kubeconfig_files
 from homeport.cli.where import Where
 
 if TYPE_CHECKING:
@@ -55,13 +56,16 @@ def choose(where: Where) -> Target:
     source = "--kubeconfig" if where.kubeconfig is not None else "$KUBECONFIG"
     try:
         config = where.load()
-        if instance is not None and config.server.rstrip("/") == instance.url.rstrip("/"):
-            return _local(settings, instance, source)
+        files = kubeconfig_files(where.kubeconfig)  # beside the one that a plane writes is the rest of its data
+        for directory in (settings.data, *(file.absolute().parent for file in files)):
+            here = read_instance(directory)
+            if here is not None and config.server.rstrip("/") == here.url.rstrip("/"):
+                return _local(Settings.make(directory), here, source)
         return _remote(where, config, source)
     except (ApiError, ConfigError, Useless) as error:
         if source == "$KUBECONFIG" and instance is not None:
             return _local(settings, instance, "default", note=f"$KUBECONFIG is not used: {error}")
-        raise click.ClickException(f"{error} ({source})") from error
+        raise click.ClickException(f"{error} ({source}){where.cure(error)}") from error
 
 
 class Useless(Exception):
