@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, expect
 
 from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, chromium, example, log_in, start
+from e2e.cluster import Cluster
 
 pytestmark = MARKS
 LONG = 120_000.0  # milliseconds: for what runs in a process of its own
@@ -149,3 +150,50 @@ def test_a_deletion_lists_the_vms_that_go(visit: Visit, site: Site) -> None:
     for identity in site.kubectl.ok("get", "machines", "-o", "jsonpath={.items[*].spec.providerID}").split():
         expect(rows.filter(has_text=identity)).to_have_count(1)
     accessible(visit)
+
+
+def test_a_fault_is_injected_seen_in_the_timeline_and_removed(visit: Visit, site: Site) -> None:
+    visit.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Simulator").click()
+    visit.page.get_by_role("button", name="new VMs never boot", exact=True).click()
+    remove = visit.page.get_by_role("button", name="Remove new VMs never boot")
+    expect(remove).to_be_visible()
+    assert "no-boot" in site.kubectl.ok("get", "--raw", "/homeport/sim/prism/faults")
+    accessible(visit)
+    visit.go("#/timeline")
+    entry = visit.page.locator(".timeline li", has_text="FaultInjected").first
+    expect(entry).to_contain_text("by kubernetes-admin")
+    visit.go("#/simulator")
+    remove.click()
+    expect(visit.page.get_by_text("No faults")).to_be_visible()
+    assert "no-boot" not in site.kubectl.ok("get", "--raw", "/homeport/sim/prism/faults")
+
+
+def test_a_fault_that_the_simulator_does_not_know_is_refused(visit: Visit) -> None:
+    visit.go("#/simulator?of=harvester")
+    visit.page.get_by_text("Another fault, as YAML").click()
+    visit.page.get_by_label("Faults", exact=True).fill("faults: [{effect: {kind: task-hang}}]")
+    visit.page.get_by_role("button", name="Inject", exact=True).click()
+    expect(visit.page.locator(".notice.bad")).to_contain_text("does not apply to harvester")
+
+
+def test_the_bench_shows_what_simulators_have_and_were_asked(visit: Visit, site: Site) -> None:
+    visit.go("#/simulator?tab=world")
+    machines = visit.page.get_by_role("table", name="VMs").get_by_role("row")
+    expect(machines.filter(has_text="running")).to_have_count(5)
+    accessible(visit)
+    visit.go("#/simulator?tab=journal&q=/config/vms")
+    expect(visit.page.get_by_role("table", name="Journal").get_by_role("row").nth(1)).to_contain_text("200")
+    accessible(visit)
+
+
+def test_the_bench_is_for_administrators(site: Site) -> None:
+    for path in ("/homeport/sim", "/homeport/sim/prism/tables"):
+        refused = site.kubectl.run("get", "--raw", path, "--as", "jane")
+        assert refused.code != 0
+        assert "forbidden" in refused.err.lower()
+
+
+def test_there_is_no_bench_without_simulators(ours: Cluster) -> None:
+    refused = ours.run("get", "--raw", "/homeport/sim")
+    assert refused.code != 0
+    assert "NotFound" in refused.err

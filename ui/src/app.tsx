@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { loadKinds } from "./kind";
 import { Palette } from "./palette";
-import { PAGES } from "./pages";
+import { findSimulators, pages } from "./pages";
 import { href, route } from "./route";
 import { may, get } from "./request";
 import { begin, leave, problem, user } from "./session";
@@ -19,11 +19,12 @@ import { Machines } from "./page/machines";
 import { ObjectPage } from "./page/object";
 import { Overview } from "./page/overview";
 import { Access, Plane } from "./page/plane";
+import { Simulator } from "./page/simulator";
 import { Timeline } from "./page/timeline";
 
 const VIEWS: Record<string, () => any> = {
   "": Overview, cluster: Cluster, machines: Machines, create: Create, timeline: Timeline, kinds: Kinds, logs: Logs,
-  plane: Plane, access: Access, object: ObjectPage, templates: Templates, addresses: Addresses, addons: Addons, teams: Teams,
+  plane: Plane, access: Access, object: ObjectPage, templates: Templates, addresses: Addresses, addons: Addons, teams: Teams, simulator: Simulator,
 };
 const LINKS = { connecting: "connecting …", open: "live", lost: "no connection: trying again", ended: "logged out" };
 
@@ -61,7 +62,7 @@ function App() {
         <button type="button" onClick={() => void leave()}>Log out</button>
       </header>
       <nav class="side" aria-label="Pages">
-        {PAGES.map((each) => (
+        {pages.value.map((each) => (
           <a key={each.name} href={href(each.parts, space.value ? { ns: space.value } : {})} aria-current={(each.parts[0] ?? "") === (here === "cluster" ? "" : here === "object" ? "kinds" : here) ? "page" : undefined}>{each.name}</a>
         ))}
       </nav>
@@ -106,6 +107,7 @@ async function main(): Promise<void> {
   if (user.value) {
     connect();
     await loadSpaces().catch((error: Error) => report(error.message));
+    void findSimulators();
     loadKinds().catch((error: Error) => report(error.message));
   }
   render(<App />, document.getElementById("app")!);

@@ -1,5 +1,8 @@
 // What the navigation shows.
-export const PAGES = [
+import { computed, signal } from "@preact/signals";
+import { send } from "./request";
+
+const ALWAYS = [
   { name: "Clusters", parts: [] as string[] },
   { name: "Machines", parts: ["machines"] },
   { name: "Create", parts: ["create"] },
@@ -13,3 +16,16 @@ export const PAGES = [
   { name: "Plane", parts: ["plane"] },
   { name: "Access", parts: ["access"] },
 ];
+
+/** Simulators of the plane; none without --sim, and for users who may not see them. */
+export const simulators = signal<string[]>([]);
+
+export const pages = computed(() => (simulators.value.length ? [...ALWAYS, { name: "Simulator", parts: ["simulator"] }] : ALWAYS));
+
+export async function findSimulators(): Promise<void> {
+  try {
+    simulators.value = (JSON.parse((await send("GET", "/homeport/sim")).text) as { name: string }[]).map((each) => each.name);
+  } catch {
+    simulators.value = [];
+  }
+}

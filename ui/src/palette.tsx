@@ -4,7 +4,7 @@ import { kinds } from "./kind";
 import { href } from "./route";
 import { Dialog, useTopic } from "./ui";
 import type { Line } from "./page/overview";
-import { PAGES } from "./pages";
+import { pages } from "./pages";
 
 const COMBOBOX: any = { role: "combobox", "aria-expanded": "true" };
 
@@ -13,10 +13,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [at, setAt] = useState(0);
   const [state] = useTopic<{ clusters: Line[] }>("overview", { namespace: "" }, (_, message) => message);
   const all = useMemo(() => [
-    ...PAGES.map((each) => ({ label: each.name, hint: "page", to: href(each.parts) })),
+    ...pages.value.map((each) => ({ label: each.name, hint: "page", to: href(each.parts) })),
     ...(state?.clusters ?? []).map((each) => ({ label: each.name, hint: `${each.kind} in ${each.namespace}`, to: href(["cluster", each.kind, each.namespace, each.name]) })),
     ...kinds.value.map((each) => ({ label: each.kind, hint: each.group || "core", to: href(["kinds", each.group || "core", each.plural]) })),
-  ], [state, kinds.value]);
+  ], [state, kinds.value, pages.value]);
   const found = all.filter((each) => `${each.label} ${each.hint}`.toLowerCase().includes(text.toLowerCase())).slice(0, 12);
   const open = (to: string) => { onClose(); location.hash = to; };
   return (

@@ -53,7 +53,10 @@ export const notices = signal<Notice[]>([]);
 let last = 0;
 
 export function report(text: string, tone: "bad" | "good" = "bad"): void {
-  notices.value = [...notices.value, { id: ++last, tone, text }];
+  const id = ++last;
+  notices.value = [...notices.value, { id, tone, text }];
+  // Errors stay until they are dismissed.
+  if (tone === "good") setTimeout(() => { notices.value = notices.value.filter((each) => each.id !== id); }, 15_000);
 }
 
 export function Notices() {

@@ -29,6 +29,8 @@ _READ = ("GET", "HEAD")
 Find = Callable[[Exchange], Document | None]
 Paths = Callable[[], Iterable[str]]
 Action = Callable[[], Awaitable[Any]]
+# Answers (method, path below, query, body, name of the user) with status, content type and text. Raises ApiError.
+Pages = Callable[[str, str, str, bytes, str], Awaitable[tuple[int, str, str]]]
 
 
 class Root:
@@ -44,6 +46,7 @@ class Root:
         self._metrics = metrics
         self._mounts: list[tuple[Find, Paths]] = []
         self._actions: dict[str, Action] = {}
+        self._pages: dict[str, Pages] = {}
         self._publisher = Publisher()
         self.version: Callable[[], str] = lambda: f"{kubernetes_version()}+homeport"
         self._mount_api(catalog)
@@ -79,8 +82,18 @@ class Root:
         """POST to `path` does something and answers with JSON. Only those whom RBAC grants `post` on it may."""
         self._actions[path] = action
 
+    def serve_pages(self, path: str, pages: Pages) -> None:
+        """Whatever is asked at `path` and below it. RBAC grants it by path and method, such as `get` and `delete`."""
+        self._pages[path] = pages
+
     async def serve(self, exchange: Exchange) -> Reply:
         path = exchange.info.path
+        for prefix, pages in self._pages.items():
+            if path == prefix or path.startswith(f"{prefix}/"):
+                request, below = exchange.request, path.removeprefix(prefix).strip("/")
+                body = await exchange.read()
+                status, kind, text = await pages(request.method, below, request.query_string, body, exchange.user.name)
+                return reply(exchange, text.encode(), status, kind)
         action = self._actions.get(path)
         if action is not None:
             if exchange.request.method != "POST":

@@ -17,6 +17,7 @@ from homeport.app.hint import on_data
 # Paths of the running plane's own API, beside those of Kubernetes.
 BACKUP_PATH = "/homeport/backup"
 STATUS_PATH = "/homeport/status"
+SIMULATOR_PATH = "/homeport/sim"  # exists with --sim alone
 
 
 class Instance(msgspec.Struct, frozen=True):

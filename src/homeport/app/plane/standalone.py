@@ -28,7 +28,15 @@ from homeport.app.object.deployment import Deployments
 from homeport.app.object.pod import Components
 from homeport.app.plane.earlier import Earlier, write_earlier
 from homeport.app.plane.housekeeping import LogFile, keep_house
-from homeport.app.plane.instance import BACKUP_PATH, STATUS_PATH, Claim, Instance, remove_instance, write_instance
+from homeport.app.plane.instance import (
+    BACKUP_PATH,
+    SIMULATOR_PATH,
+    STATUS_PATH,
+    Claim,
+    Instance,
+    remove_instance,
+    write_instance,
+)
 from homeport.app.plane.server import StartError, renew_certificates, start
 from homeport.app.plane.show import Show, stop_event
 from homeport.app.plane.standby import Standby
@@ -39,6 +47,7 @@ from homeport.app.report.describe import describe
 from homeport.app.report.description import Description
 from homeport.app.report.part import Part
 from homeport.app.settings import Settings
+from homeport.app.simulation.event import SimulatorEvents
 from homeport.app.worker.crew import Worker, forget_workers
 from homeport.app.worker.message import Order
 from homeport.builtin.install import install as install_builtin
@@ -168,6 +177,11 @@ class Plane:
         assert server.http is not None
         server.http.root.act(STATUS_PATH, lambda: self._answer(server, parts))
         server.http.root.act(BACKUP_PATH, lambda: self._copy(server))
+        if self._simulation is not None:
+            from homeport.app.simulation.bench import SimulatorPages  # not for planes that simulate nothing
+
+            pages = SimulatorPages(self._simulation, SimulatorEvents(server.client()).write)
+            server.http.root.serve_pages(SIMULATOR_PATH, pages.respond)
         simulators = self._settings.simulators
         names = simulators.names if simulators is not None else ()
         write_earlier(self._settings.data, Earlier(server.url.removeprefix("https://"), tuple(names)))

@@ -19,6 +19,7 @@ from homeport.apiserver.http.exchange import Exchange
 from homeport.apiserver.http.server import Answer, Dispatch
 from homeport.runtime.task import Tasks
 from homeport.sim.engine.admin import Admin, Page
+from homeport.sim.engine.bench import Table
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
 from homeport.sim.engine.injector import Injector
@@ -208,6 +209,20 @@ class HarvesterSimulator:
             kubeconfig=str(self._shared.data / KUBECONFIG),
             requests=self._journal.total,
         )
+
+    @property
+    def admin(self) -> Admin:
+        return self._pages()
+
+    def tables(self) -> list[Table]:
+        world = self._world
+        networks = [(each.name, each.namespace, str(each.vlan), each.cluster_network) for each in world.networks]
+        images = [(each.display_name or each.name, each.namespace) for each in world.images]
+        return [
+            Table("Hosts", ("Name", "Address", "Zone"), [(n.name, n.address, n.zone) for n in world.nodes]),
+            Table("Networks", ("Name", "Namespace", "VLAN", "Cluster network"), networks),
+            Table("Images", ("Name", "Namespace"), images),
+        ]
 
     def announce(self) -> str:
         return f"Simulated Harvester is ready at {self.url} (kubeconfig {self._shared.data / KUBECONFIG})"

@@ -9,6 +9,8 @@ import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
+from homeport.sim.engine.admin import Admin
+from homeport.sim.engine.bench import Table
 from homeport.sim.engine.document import DocumentError
 from homeport.sim.engine.fault import load_faults
 from homeport.sim.engine.journal import Entry
@@ -18,6 +20,7 @@ from homeport.sim.network import Loopback
 from homeport.sim.prism.pace import parse_speed
 from homeport.sim.prism.prism import Prism
 from homeport.sim.prism.serve import NAMES, credentials, reachable
+from homeport.sim.prism.table import tables
 from homeport.sim.prism.wire import Wire
 from homeport.sim.prism.world import WorldFile, default_world, load_world
 from homeport.sim.saved import SavedWorld, WorldStore
@@ -143,6 +146,13 @@ class PrismSimulator:
             admin_header=str(self._shared.credential.path),
             requests=self.prism.journal.total,
         )
+
+    @property
+    def admin(self) -> Admin:
+        return self._wire.admin
+
+    def tables(self) -> list[Table]:
+        return tables(self.prism)
 
     def announce(self) -> str:
         user, password = credentials(self.prism)

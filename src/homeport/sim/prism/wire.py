@@ -51,9 +51,12 @@ class Wire:
 
     async def start_admin(self, credential: AdminCredential, port: int = 0) -> int:
         """On loopback alone, and for those who can read the credential's file."""
+        return await self._listeners.serve_admin(self.admin, credential, port)
+
+    @property
+    def admin(self) -> Admin:
         prism = self.prism
-        admin = Admin(prism.faults, prism.journal, TASK_VOCABULARY, self._faults_changed, self._page, _PAGES)
-        return await self._listeners.serve_admin(admin, credential, port)
+        return Admin(prism.faults, prism.journal, TASK_VOCABULARY, self._faults_changed, self._page, _PAGES)
 
     def _faults_changed(self, added: Sequence[str]) -> None:
         self.prism.power.meet(added)
