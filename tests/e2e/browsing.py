@@ -76,10 +76,10 @@ def example(name: str, address: str) -> str:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*switches: str) -> Iterator[Browser]:
     """Debian's, as CI has it."""
     with sync_playwright() as playwright:
-        made = playwright.chromium.launch(executable_path=CHROMIUM, args=SWITCHES)
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=[*SWITCHES, *switches])
         yield made
         made.close()
 

@@ -9,12 +9,17 @@ export const problem = signal<string>("");
 
 export const key = (): string => localStorage.getItem(PLACE) ?? "";
 
-export function ended(): void {
+export function ended(why = "the plane does not know it any more"): void {
   if (!user.value) return; // the user left
   localStorage.removeItem(PLACE);
   user.value = "";
-  problem.value = "The session ended.";
+  problem.value = `The session ended: ${why}. Log in again, and this tab goes on where it was.`;
 }
+
+// Another tab logged in: this one goes on.
+addEventListener("storage", (event) => {
+  if (event.key === PLACE && event.newValue && !user.value) location.reload();
+});
 
 /** Redeems the code of the link, or finds the session of before. */
 export async function begin(): Promise<void> {

@@ -14,7 +14,7 @@ export class Socket {
     private readonly url: string,
     key: string,
     private readonly received: (message: Message) => void,
-    private readonly linked: (link: Link) => void,
+    private readonly linked: (link: Link, why?: string) => void,
   ) {
     this.#key = key;
     this.#connect();
@@ -67,7 +67,7 @@ export class Socket {
     socket.onclose = (event) => {
       if (socket !== this.#inner) return;
       if (event.code === 4401) {
-        this.linked("ended");
+        this.linked("ended", event.reason);
         return;
       }
       this.linked("lost");

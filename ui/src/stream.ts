@@ -10,10 +10,10 @@ const handlers = new Map<number, Handler>();
 let last = 0;
 let post: ((message: object) => void) | null = null;
 
-function receive(message: Message & { link?: Link }): void {
+function receive(message: Message & { link?: Link; why?: string }): void {
   if (message.link !== undefined) {
     link.value = message.link;
-    if (message.link === "ended") ended();
+    if (message.link === "ended") ended(message.why || undefined);
     return;
   }
   handlers.get(message.id ?? 0)?.(message);
@@ -28,12 +28,13 @@ export function connect(): void {
     post = (message) => worker.port.postMessage(message);
     post({ key: key() });
     addEventListener("pagehide", () => post?.({ bye: true }));
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }); // the worker forgot this tab
     return;
   }
   const url = new URL("stream", location.href);
   url.protocol = url.protocol.replace("http", "ws");
   url.hash = "";
-  const socket = new Socket(url.href, key(), receive, (state) => receive({ link: state }));
+  const socket = new Socket(url.href, key(), receive, (state, why) => receive({ link: state, why }));
   post = (message: any) => {
     if (message.close) socket.close(message.id);
     else if (message.open) socket.open(message.id, message.open, message.with);

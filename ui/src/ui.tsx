@@ -168,6 +168,7 @@ export function useTopic<T>(name: string, options: object, handler: (state: T | 
     setError("");
     return subscribe(name, options, (message) => {
       if (message.error) { setError(message.error); return; }
+      setError("");
       held = handler(held, message);
       setState(held);
     });

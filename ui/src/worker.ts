@@ -20,9 +20,9 @@ function start(key: string): Socket {
       const owner = owners.get(message.id ?? 0);
       owner?.port.postMessage({ ...message, id: owner.id });
     },
-    (state) => {
+    (state, why) => {
       link = state;
-      for (const port of ports) port.postMessage({ link: state });
+      for (const port of ports) port.postMessage({ link: state, why });
     },
   );
 }

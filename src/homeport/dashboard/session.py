@@ -40,8 +40,10 @@ class Session:
     begun: float
     seen: float
     ending: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    why: str = ""  # it ended
 
-    def end(self) -> None:
+    def end(self, why: str) -> None:
+        self.why = why
         ending, self.ending = self.ending, []
         for each in ending:
             each()
@@ -75,7 +77,8 @@ class Sessions:
             return None
         self.sweep()
         while len(self._sessions) >= MOST_SESSIONS:
-            self.end(min(self._sessions.values(), key=lambda each: each.seen))
+            oldest = min(self._sessions.values(), key=lambda each: each.seen)
+            self.end(oldest, f"more than {MOST_SESSIONS} browsers logged in, and this one was used least recently")
         made = Session(login, secrets.token_urlsafe(32), secrets.token_urlsafe(32), now, now)
         self._sessions[_hash(made.cookie)] = made
         return made
@@ -85,19 +88,19 @@ class Sessions:
         found = self._sessions.get(_hash(cookie))
         if found is None or not hmac.compare_digest(found.key.encode(), key.encode()):
             return None
-        if self._over(found):
-            self.end(found)
+        if why := self._over(found):
+            self.end(found, why)
             return None
         found.seen = self._now()
         return found
 
-    def end(self, session: Session) -> None:
+    def end(self, session: Session, why: str) -> None:
         self._sessions.pop(_hash(session.cookie), None)
-        session.end()
+        session.end(why)
 
-    def end_all(self) -> None:
+    def end_all(self, why: str) -> None:
         for each in list(self._sessions.values()):
-            self.end(each)
+            self.end(each, why)
         self._codes.clear()
 
     def sweep(self) -> None:
@@ -105,12 +108,15 @@ class Sessions:
         now = self._now()
         self._codes = {code: held for code, held in self._codes.items() if held[0] >= now}
         for each in list(self._sessions.values()):
-            if self._over(each):
-                self.end(each)
+            if why := self._over(each):
+                self.end(each, why)
 
-    def _over(self, session: Session) -> bool:
+    def _over(self, session: Session) -> str:
+        """Why it has lasted long enough, '' if it has not."""
         now = self._now()
-        return now - session.seen > IDLE_SECONDS or now - session.begun > LONGEST_SECONDS
+        if now - session.begun > LONGEST_SECONDS:
+            return f"a session lasts {LONGEST_SECONDS / 3600:.0f} hours at most"
+        return "an hour passed without use" if now - session.seen > IDLE_SECONDS else ""
 
 
 def _hash(text: str) -> str:

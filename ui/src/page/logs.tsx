@@ -34,7 +34,7 @@ function Lines({ pod, text }: { pod: string; text: string }) {
     const [namespace = "", name = ""] = pod.split("/");
     return subscribe("log", { namespace, pod: name, text }, (message) => {
       if (message.error) setProblem(message.error);
-      else setLines((held) => [...held, ...(message.lines as string[])].slice(-MOST));
+      else setLines((held) => [...(message.first ? [] : held), ...(message.lines as string[])].slice(-MOST));
     });
   }, [pod, text]);
   useEffect(() => { end.current?.scrollIntoView({ block: "nearest" }); }, [lines.length]);

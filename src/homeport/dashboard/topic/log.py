@@ -24,6 +24,7 @@ class Log(Topic):
 
     async def run(self) -> None:
         lines: list[str] = []
+        first = True
         async with self.person.client.log(self._pod, follow=True, tail_lines=_TAIL) as arriving:
             queue: asyncio.Queue[str | None] = asyncio.Queue(10_000)
             reading = asyncio.create_task(_read(arriving, queue))
@@ -33,7 +34,8 @@ class Log(Topic):
                         lines.append(line)
                     if lines and (queue.empty() or len(lines) >= _AT_ONCE):
                         sent, lines = lines, []
-                        await self.send({"lines": sent})
+                        await self.send({"lines": sent, "first": first})
+                        first = False
             finally:
                 reading.cancel()
         await self.send({"lines": [], "ended": True})

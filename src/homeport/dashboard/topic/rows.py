@@ -51,6 +51,9 @@ class Rows(Topic):
             part = live[begin : begin + _AT_ONCE]
             gone += [self._uids[key] for key, obj in part if self._uids.get(key, obj.uid) != obj.uid]
             self._uids |= {key: obj.uid for key, obj in part}
-            yield {"first": first and not begin, "rows": [row(obj, self._columns) for _, obj in part]}
+            yield self._message(first and not begin, [row(obj, self._columns) for _, obj in part], [])
         if gone or (first and not live):
-            yield {"first": first and not live, "rows": [], "gone": gone, "problem": "; ".join(self.problems)}
+            yield self._message(first and not live, [], gone)
+
+    def _message(self, first: bool, rows: list[list[Any]], gone: list[str]) -> dict[str, Any]:
+        return {"first": first, "rows": rows, "gone": gone, "problem": "; ".join(self.problems)}

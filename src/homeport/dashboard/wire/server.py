@@ -85,7 +85,7 @@ class Dashboard:
             self._sweeper.cancel()
         if self._server is not None:
             self._server.close()
-        self._sessions.end_all()
+        self._sessions.end_all("the plane was stopped, and sessions end with it")
         await asyncio.gather(*self._ending, return_exceptions=True)
         if self._http is not None:
             await self._http.shutdown(0.2)
@@ -203,7 +203,7 @@ class Dashboard:
         return _json(200, _identity(self._session(request)))
 
     async def _end(self, request: BaseRequest) -> Response:
-        self._sessions.end(self._session(request))
+        self._sessions.end(self._session(request), "you logged out")
         answer = _json(200, {})
         answer.headers["Set-Cookie"] = f"{COOKIE}=; Path={BASE}; HttpOnly; SameSite=Strict; Max-Age=0"
         return answer

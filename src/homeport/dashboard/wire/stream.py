@@ -24,6 +24,7 @@ MOST_TOPICS = 64
 _MOST_BYTES = 256 * 1024
 _UNKNOWN, _TOO_MANY = 4401, 4429
 _HEARTBEAT_SECONDS = 25.0
+_NOT_KNOWN = b"the plane does not know it: it was restarted, or an hour passed without use"  # at most 123 bytes
 
 LogIn = Callable[[str], tuple[Session, Person]]
 
@@ -36,13 +37,13 @@ async def serve_stream(request: BaseRequest, log_in: LogIn) -> StreamResponse:
             first = await socket.receive_json(loads=orjson.loads)
         session, person = log_in(str(first["key"]))
     except Exception:  # whatever came was no key
-        await socket.close(code=_UNKNOWN, message=b"not logged in")
+        await socket.close(code=_UNKNOWN, message=_NOT_KNOWN)
         return socket
     loop = asyncio.get_running_loop()
     closing: list[asyncio.Task[Any]] = []
 
     def end() -> None:
-        closing.append(loop.create_task(socket.close(code=_UNKNOWN, message=b"the session ended")))
+        closing.append(loop.create_task(socket.close(code=_UNKNOWN, message=session.why.encode())))
 
     session.ending.append(end)
     stream = _Stream(socket, person)
