@@ -9,7 +9,7 @@ import base64
 import binascii
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -319,18 +319,24 @@ def _account(env: Mapping[str, str]) -> Path:
 def in_cluster(*, root: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:
     """The service account of the pod we run in. The kubelet renews its files, which are read again."""
     root = root or _account(env)
+    found = cluster_of_pod(root=root, env=env)
+    token, namespace = root / "token", root / "namespace"
+    if not token.is_file():
+        raise ConfigError(f"{token}: no such file; is automountServiceAccountToken off for this pod?")
+    return replace(
+        found,
+        credential=TokenFile(token),
+        namespace=(namespace.read_text().strip() if namespace.is_file() else "") or "default",
+    )
+
+
+def cluster_of_pod(*, root: Path | None = None, env: Mapping[str, str] = os.environ) -> Config:
+    """The API server of the pod we run in, without any credential."""
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ConfigError("not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
-    token, ca = root / "token", root / "ca.crt"
-    for file in (token, ca):
-        if not file.is_file():
-            raise ConfigError(f"{file}: no such file; is automountServiceAccountToken off for this pod?")
-    namespace = root / "namespace"
-    return Config(
-        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        credential=TokenFile(token),
-        ca=ca.read_bytes(),
-        ca_file=ca,
-        namespace=(namespace.read_text().strip() if namespace.is_file() else "") or "default",
-    )
+    ca = (root or _account(env)) / "ca.crt"
+    if not ca.is_file():
+        raise ConfigError(f"{ca}: no such file; is automountServiceAccountToken off for this pod?")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Config(server=server, ca=ca.read_bytes(), ca_file=ca)

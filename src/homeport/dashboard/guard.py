@@ -6,24 +6,34 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 SAFE = frozenset({"GET", "HEAD"})
 
 
 class Guard:
-    """Knows the names under which the page is served. `names` are in addition to the address itself and loopback."""
+    """Knows the names under which the page is served. `names` (`NAME` or `NAME:PORT`) are in addition to the address
+    itself and loopback.
 
-    def __init__(self, scheme: str, host: str, port: int, names: frozenset[str] = frozenset()) -> None:
+    With `forwarded` any port of loopback is a name, too, also without TLS: `homeport dashboard` forwards such a port
+    and ends TLS there. No page of another origin can send requests with such a Host and an Origin that is equal to it.
+    """
+
+    def __init__(
+        self, scheme: str, host: str, port: int, names: frozenset[str] = frozenset(), *, forwarded: bool = False
+    ) -> None:
         self._scheme = scheme
-        own = {host, *names}
+        self._forwarded = forwarded
+        own = {*names} if host == "*" else {host, *names}
         if is_loopback(host):
-            own |= {"localhost", "127.0.0.1", "[::1]"}
+            own |= _LOOPBACK
         self._hosts = {f"{_bracketed(each)}:{port}" for each in own}
-        self._hosts |= {_bracketed(each) for each in names}  # behind a Service or a forwarded port
+        # Behind a Service; `NAME:PORT` as it is.
+        self._hosts |= {each if each.count(":") == 1 else _bracketed(each) for each in names}
 
     def refusal(self, method: str, headers: Mapping[str, str], *, socket: bool = False) -> str:
         """Why the request is refused, '' if it is not."""
         host = headers.get("Host", "")
-        if host not in self._hosts:  # DNS rebinding: the name resolves to us, but it is not ours
+        if not self._is_ours(host):  # DNS rebinding: the name resolves to us, but it is not ours
             return f"this server is not called {host!r}"
         origin = headers.get("Origin")
         if origin is None:
@@ -38,7 +48,7 @@ class Guard:
 
     def refusal_of_login(self, headers: Mapping[str, str]) -> str:
         """For what `homeport dashboard` sends: no browser may."""
-        if headers.get("Host", "") not in self._hosts:
+        if not self._is_ours(headers.get("Host", "")):
             return f"this server is not called {headers.get('Host', '')!r}"
         if "Origin" in headers or "Sec-Fetch-Site" in headers:
             return "only `homeport dashboard` logs in, never a page"
@@ -46,7 +56,15 @@ class Guard:
 
     def _is_own(self, origin: str, host: str) -> bool:
         parts = urlsplit(origin)
-        return parts.scheme == self._scheme and parts.netloc == host
+        schemes = {self._scheme, "http"} if self._is_forwarded(host) else {self._scheme}
+        return parts.scheme in schemes and parts.netloc == host
+
+    def _is_ours(self, host: str) -> bool:
+        return host in self._hosts or self._is_forwarded(host)
+
+    def _is_forwarded(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        return self._forwarded and name in _LOOPBACK and port.isdecimal()
 
 
 def _bracketed(host: str) -> str:

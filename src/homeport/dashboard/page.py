@@ -7,6 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from importlib import resources
 
+BASE = "/dashboard/"
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from homeport.app.kubernetes.access import cluster_rules
+from homeport.app.kubernetes.dashboard.object import DashboardOptions
 from homeport.app.kubernetes.layout import COMBINED, LayoutError, find_placement, placements
 from homeport.app.kubernetes.plan import Plan
 from homeport.app.kubernetes.rollout import progress
@@ -108,7 +109,7 @@ async def test_pods_are_restricted_and_spread(layout: Any) -> None:
     for each in deployments:
         pod = each["spec"]["template"]["spec"]
         (container,) = pod["containers"]
-        assert each["spec"]["replicas"] == 2
+        assert each["spec"]["replicas"] == (1 if each["metadata"]["name"] == "homeport-dashboard" else 2)
         assert pod["affinity"]["podAntiAffinity"]
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -120,6 +121,26 @@ async def test_pods_are_restricted_and_spread(layout: Any) -> None:
         assert {"livenessProbe", "readinessProbe", "startupProbe"} <= container.keys()
         assert container["resources"]["requests"]
     assert all(each["metadata"]["labels"][INSTALLED] == "true" for each in objects)
+
+
+async def test_the_dashboard_may_do_nothing_and_has_no_token() -> None:
+    objects = await Plan(chosen(), dashboard=DashboardOptions(("clusters.example.com", "10.0.0.5:8443"))).objects()
+    named = {each["kind"]: each for each in objects if each["metadata"]["name"] == "homeport-dashboard"}
+    assert {"Deployment", "Service", "ServiceAccount", "ConfigMap", "NetworkPolicy"} <= named.keys()
+    pod = named["Deployment"]["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "homeport-dashboard"
+    assert pod["automountServiceAccountToken"] is False
+    assert not [each for each in pod["volumes"] if "projected" in each]
+    subjects = [
+        subject
+        for each in (*_of(objects, "RoleBinding"), *_of(objects, "ClusterRoleBinding"))
+        for subject in each["subjects"]
+    ]
+    assert not [each for each in subjects if each["name"] == "homeport-dashboard"]
+    assert pod["containers"][0]["args"][-2:] == ["--host=clusters.example.com", "--host=10.0.0.5:8443"]
+    assert named["ConfigMap"]["data"] == {"hosts": "clusters.example.com 10.0.0.5:8443"}
+    without = await Plan(chosen(), dashboard=None).objects()
+    assert not [each for each in without if "dashboard" in each["metadata"]["name"]]
 
 
 async def test_a_deployment_of_the_split_layout_says_which_controllers_it_runs() -> None:
@@ -178,9 +199,9 @@ DIGEST = "sha256:" + "0123456789abcdef" * 4
 )
 async def test_an_image_may_be_named_by_digest(image: str) -> None:
     objects = await Plan(chosen(), pod=PodOptions(check_image(image))).objects()
-    (deployment,) = _of(objects, "Deployment")
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == image
+    images = [each["spec"]["template"]["spec"]["containers"][0]["image"] for each in _of(objects, "Deployment")]
+    assert images == [image, image]
+    (container,) = _of(objects, "Deployment")[0]["spec"]["template"]["spec"]["containers"]
     assert {"name": "HOMEPORT_CCM_IMAGE", "value": image} in container["env"]
 
 
@@ -243,5 +264,8 @@ def test_the_chart_has_every_object_in_both_layouts() -> None:
         assert "VALUE-" not in text
         assert "424242" not in text
         assert text.count("kind: Deployment\n") == len(placements(chosen().components, layout))
+    text = (ROOT / "config" / "chart" / "templates" / "dashboard.yaml").read_text()
+    assert text.count("kind: Deployment\n") == 1
+    assert "VALUE-" not in text.replace("{{", "")
     values = yaml.safe_load((ROOT / "config" / "chart" / "values.yaml").read_text())
     assert set(values) >= {"layout", "image", "replicas", "options", "resources"}

@@ -50,9 +50,9 @@ def controller_rules(platform: Platform, followed: Iterable[Resource]) -> list[R
     return merged(each for rule in rules for each in _spelled_out(platform, rule))
 
 
-def needs_of_rules(rules: Iterable[Rule]) -> list[Need]:
+def needs_of_rules(rules: Iterable[Rule], namespace: str = "") -> list[Need]:
     return [
-        Need(rule.verbs, Resource(rule.group, "*", "", resource), name=name)
+        Need(rule.verbs, Resource(rule.group, "*", "", resource), namespace, name)
         for rule in rules
         for resource in rule.resources
         for name in rule.names or ("",)

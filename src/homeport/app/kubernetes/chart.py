@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from homeport import __version__
+from homeport.app.kubernetes.dashboard import place as dashboard
+from homeport.app.kubernetes.dashboard.object import DashboardOptions, render
 from homeport.app.kubernetes.file import write
 from homeport.app.kubernetes.layout import LAYOUTS, SYSTEM_NAMESPACE
 from homeport.app.kubernetes.plan import Plan
@@ -20,6 +22,7 @@ _IMAGE, _CCM_IMAGE, _REPLICAS, _OPTION, _RESOURCES = (
     "VALUE-OPTIONS",
     "VALUE-RES",
 )
+_HOST = "VALUE-HOST"
 _PULL, _SELECTOR, _TOLERATIONS = "VALUE-PULL", "VALUE-SELECTOR", "VALUE-TOLERATIONS"
 # Text of the rendered objects > text of the template.
 _VALUES = {
@@ -27,6 +30,10 @@ _VALUES = {
     f"image: {_IMAGE}": "image: {{ .Values.image | quote }}",
     f"value: {_CCM_IMAGE}": "value: {{ .Values.ccmImage | default .Values.image | quote }}",
     f"        - {_OPTION}\n": "        {{- range .Values.options }}\n        - {{ . | quote }}\n        {{- end }}\n",
+    f"        - --host={_HOST}\n": (
+        '        {{- range .Values.dashboard.hosts }}\n        - {{ print "--host=" . | quote }}\n        {{- end }}\n'
+    ),
+    f"hosts: {_HOST}": 'hosts: {{ join " " .Values.dashboard.hosts | quote }}',
     f"resources: {_RESOURCES}": "resources: {{- toYaml .Values.resources | nindent 10 }}",
     f"imagePullSecrets: {_PULL}": "imagePullSecrets: {{- toYaml .Values.imagePullSecrets | nindent 8 }}",
     f"nodeSelector: {_SELECTOR}": "nodeSelector: {{- toYaml .Values.nodeSelector | nindent 8 }}",
@@ -54,10 +61,12 @@ Helm never updates definitions of kinds. Before an upgrade of this chart:
 async def render_chart(plan: Plan) -> dict[str, str]:
     """Path > content, without the definitions of kinds, which belong into `crds/`."""
     files = {"Chart.yaml": _chart(), "values.yaml": _values(), "templates/NOTES.txt": _NOTES}
-    files["templates/namespaces.yaml"] = "".join(_namespace(each) for each in plan.namespaces())
+    bare, pod = replace(plan, dashboard=None), PodOptions(_IMAGE, _REPLICAS, _CCM_IMAGE, (_OPTION,))
+    spaces = bare.namespaces()
+    files["templates/namespaces.yaml"] = "".join(_namespace(each) for each in spaces)
+    files["templates/dashboard.yaml"] = _dashboard([each for each in plan.namespaces() if each not in spaces], pod)
     for layout in LAYOUTS:
-        pod = PodOptions(_IMAGE, _REPLICAS, _CCM_IMAGE, (_OPTION,))
-        files[f"templates/{layout}.yaml"] = _template(layout, await replace(plan, layout=layout, pod=pod).objects())
+        files[f"templates/{layout}.yaml"] = _template(layout, await replace(bare, layout=layout, pod=pod).objects())
     return files
 
 
@@ -94,6 +103,11 @@ tolerations:
 - {{key: node-role.kubernetes.io/control-plane, operator: Exists, effect: NoSchedule}}
 # Allow Butler's ManagementAddons, which install charts into this cluster: binds the controllers to cluster-admin.
 managementAddons: false
+# The web page, homeport-dashboard/homeport-dashboard. It has no rights of its own: users log in with their kubeconfig.
+dashboard:
+  enabled: true
+  # Host names of a load balancer or an ingress in front of its Service, for example [clusters.example.com].
+  hosts: []
 """
 
 
@@ -109,6 +123,12 @@ def _template(layout: str, objects: Iterable[Json]) -> str:
     return f'{{{{- if eq .Values.layout "{layout}" }}}}\n{text}{_addons(layout)}{{{{- end }}}}\n'
 
 
+def _dashboard(namespaces: Iterable[Json], pod: PodOptions) -> str:
+    text = "".join(_namespace(each) for each in namespaces)
+    text += "".join(f"---\n{_with_values(each)}" for each in render(DashboardOptions((_HOST,)), pod))
+    return f"{{{{- if .Values.dashboard.enabled }}}}\n{text}{{{{- end }}}}\n"
+
+
 def _with_values(obj: Json) -> str:
     obj = {**obj, "metadata": {**obj["metadata"], "labels": _LABELS}}
     if obj["kind"] == "Deployment":
@@ -122,7 +142,9 @@ def _with_values(obj: Json) -> str:
 def _deployment(obj: Json) -> Json:
     spec: dict[str, Any] = obj["spec"]
     pod = spec["template"]["spec"]
-    container = {**pod["containers"][0], "resources": _RESOURCES}
+    (container,) = pod["containers"]
+    if obj["metadata"]["name"] != dashboard.NAME:  # its needs are others
+        container = {**container, "resources": _RESOURCES}
     pod = {**pod, "containers": [container], "nodeSelector": _SELECTOR, "tolerations": _TOLERATIONS}
     return {**obj, "spec": {**spec, "template": {**spec["template"], "spec": {**pod, "imagePullSecrets": _PULL}}}}
 

@@ -10,6 +10,7 @@ import structlog
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.app.definition import DefinitionError, install_definitions
+from homeport.app.kubernetes.dashboard.place import CONFIG_MAP
 from homeport.app.kubernetes.layout import SYSTEM_NAMESPACE
 from homeport.app.kubernetes.plan import Plan
 from homeport.app.kubernetes.workload import INSTALLED
@@ -40,6 +41,7 @@ KINDS = (
     Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
     SERVICE,
+    CONFIG_MAP,
     Resource(_RBAC, "v1", "RoleBinding", "rolebindings"),
     Resource(_RBAC, "v1", "Role", "roles"),
     Resource(_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False),

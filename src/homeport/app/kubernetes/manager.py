@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,9 @@ import structlog
 from homeport.api.meta import Resource
 from homeport.app.definition import undefined
 from homeport.app.kubernetes.access import controller_rules, hook_rules, needs_of_rules
+from homeport.app.kubernetes.dashboard import place as dashboard
+from homeport.app.kubernetes.dashboard.certificate import keep_certificates
+from homeport.app.kubernetes.dashboard.object import CERTIFICATE_RULES
 from homeport.app.kubernetes.health import HealthServer
 from homeport.app.kubernetes.install import publish_once
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
@@ -28,6 +32,7 @@ from homeport.capi.definition.inventory import is_inventory
 from homeport.capi.environment import Environment
 from homeport.capi.shard import shard_of
 from homeport.client import kubeconfig
+from homeport.client.absence import find_object
 from homeport.client.config import Config
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
@@ -205,6 +210,7 @@ class Replica:
         manager = Manager(self._client, mode=self._mode(), name="homeport", clock=self._clock, who=who)
         if self._platform.placement.home:
             manager.job(partial(publish_once, self._client, self._platform))
+            manager.job(partial(keep_certificates, self._client))
         return self._platform.manage(manager, self._environment())
 
     def _environment(self) -> Environment:
@@ -239,6 +245,11 @@ class Replica:
                 self._show.say(f"waiting for the cluster: {error}; retrying in {delay:.0f} s")
                 await asyncio.sleep(delay)
 
+    async def _has_dashboard(self) -> bool:
+        with contextlib.suppress(Forbidden):  # then nothing is known about it, and nothing can be issued for it
+            return await find_object(self._client, dashboard.CONFIG_MAP, dashboard.KEY) is not None
+        return False
+
     async def _check(self) -> None:
         manager = self._make()
         # Single objects of our own kinds are read besides; of others only what a component's rules say.
@@ -249,6 +260,8 @@ class Replica:
         if self._cluster.webhook is not None:
             needs += needs_of_rules(hook_rules(self._platform))
             needs += webhook_needs(self._platform.definitions(), self._namespace, self._cluster.webhook.service)
+        if self._platform.placement.home and await self._has_dashboard():
+            needs += needs_of_rules(CERTIFICATE_RULES, dashboard.NAMESPACE)
         denied = await missing(self._client, needs)
         if denied:
             raise StartError(explain(await user_name(self._client), denied))

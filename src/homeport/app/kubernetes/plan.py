@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from homeport.app.kubernetes import webhook, workload
 from homeport.app.kubernetes.access import cluster_rules, hook_rules, lease_rules, rules_of
+from homeport.app.kubernetes.dashboard import object as page
+from homeport.app.kubernetes.dashboard import place
+from homeport.app.kubernetes.dashboard.object import DashboardOptions
 from homeport.app.kubernetes.layout import COMBINED, SYSTEM_NAMESPACE, Layout, Placement, placements
+from homeport.app.kubernetes.role import account_of, render_binding, render_role
 from homeport.app.kubernetes.workload import Json, PodOptions
 from homeport.app.platform import Platform
 from homeport.capi.rule import Rule, merged
 
-_RBAC = "rbac.authorization.k8s.io"
 _EXTENSIBLE = ("core", "k0rdent")  # they work on kinds that only users know
-_AGGREGATE = {"matchLabels": {"cluster.x-k8s.io/aggregate-to-manager": "true"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +24,23 @@ class Plan:
     layout: Layout = "combined"
     pod: PodOptions = field(default_factory=PodOptions)
     management_addons: bool = False  # the controllers may install any chart into the cluster that they run on
+    dashboard: DashboardOptions | None = field(default_factory=DashboardOptions)  # None: it is not installed
 
     @property
     def placements(self) -> list[Placement]:
         return placements(self.platform.components, self.layout)
+
+    @property
+    def deployments(self) -> list[Placement]:
+        """Everything that runs: the controllers, and the dashboard."""
+        return [*self.placements, *([place.PLACE] if self.dashboard is not None else [])]
 
     def definitions(self) -> list[Json]:
         return [webhook.with_conversion(each, SYSTEM_NAMESPACE) for each in self.platform.definitions()]
 
     def namespaces(self) -> list[Json]:
         found = [SYSTEM_NAMESPACE, *self.platform.namespaces()]
+        found += [place.NAMESPACE] if self.dashboard is not None else []
         return [_namespace(name) for name in dict.fromkeys(found)]
 
     async def objects(self) -> list[Json]:
@@ -43,6 +50,8 @@ class Plan:
             found += await self._access(placement)
         for placement in self.placements:
             found += workload.render(placement, self.pod)
+        if self.dashboard is not None:
+            found += page.render(self.dashboard, self.pod)
         return [*found, *self._webhooks()]
 
     def _webhooks(self) -> list[Json]:
@@ -63,21 +72,21 @@ class Plan:
             rules = merged([*rules, *hook_rules(self.platform), *everywhere])
             own = merged([*own, *rules_of(need for need in needs if need.namespace)])
         lease, leader = placement.lease[0], f"{placement.name}-leader-election"
-        account = {"kind": "ServiceAccount", "name": placement.name, "namespace": placement.namespace}
+        account = account_of(placement)
         role = role_name(placement)
         found = [
             workload.render_object("v1", "ServiceAccount", placement, automountServiceAccountToken=False),
-            _role(role, rules),
-            _binding(role, role, account),
-            _role(leader, own, lease),
-            _binding(leader, leader, account, lease),
+            render_role(role, rules),
+            render_binding(role, role, account),
+            render_role(leader, own, lease),
+            render_binding(leader, leader, account, lease),
         ]
         extended = f"{role}-extensions"
         if any(placement.has_component(self.platform.components, name) for name in _EXTENSIBLE):
             # Providers of others add their kinds with a labelled ClusterRole, as for upstream's controllers.
-            found += [_role(extended, [], aggregate=True), _binding(extended, extended, account)]
+            found += [render_role(extended, [], aggregate=True), render_binding(extended, extended, account)]
         if self.management_addons and placement.has_component(self.platform.components, "butler"):
-            found.append(_binding(f"{role}-management-addons", "cluster-admin", account))
+            found.append(render_binding(f"{role}-management-addons", "cluster-admin", account))
         return found
 
 
@@ -87,28 +96,10 @@ def role_name(placement: Placement) -> str:
 
 def _namespace(name: str) -> Json:
     labels: dict[str, str] = {}
-    if name == COMBINED.namespace:
+    if name in (COMBINED.namespace, place.NAMESPACE):
         labels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": name, **({"labels": labels} if labels else {})},
     }
-
-
-def _role(name: str, rules: list[Rule], namespace: str = "", *, aggregate: bool = False) -> Json:
-    more: Mapping[str, Any] = {"rules": [each.render() for each in rules]}
-    if aggregate:
-        more = {"aggregationRule": {"clusterRoleSelectors": [_AGGREGATE]}}
-    return _named("Role" if namespace else "ClusterRole", name, namespace, more)
-
-
-def _binding(name: str, role: str, account: Json, namespace: str = "") -> Json:
-    kind = "Role" if namespace else "ClusterRole"
-    ref = {"apiGroup": _RBAC, "kind": kind, "name": role}
-    return _named(f"{kind}Binding", name, namespace, {"roleRef": ref, "subjects": [account]})
-
-
-def _named(kind: str, name: str, namespace: str, more: Mapping[str, Any]) -> Json:
-    meta: Json = {"name": name, **({"namespace": namespace} if namespace else {}), "labels": dict(workload.LABELS)}
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": meta, **more}

@@ -10,10 +10,12 @@ from typing import Any
 from homeport.api.meta import Resource, Unstructured
 from homeport.app.definition import DIGEST, asks_webhook, serve_stored
 from homeport.app.kubernetes import webhook
+from homeport.app.kubernetes.dashboard import place as dashboard
 from homeport.app.kubernetes.install import SERVICE, InstallError, delete, installed, summary
 from homeport.app.kubernetes.layout import LAYOUTS, SYSTEM_NAMESPACE, placements
 from homeport.app.kubernetes.workload import INSTALLED
 from homeport.app.platform import Platform
+from homeport.client.absence import drop_object, find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Query
 from homeport.machinery.manifest import described
@@ -45,6 +47,7 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     say(f"removed {len(found)} objects: {summary(kind.kind for kind, _ in found)}" if found else "nothing is installed")
     await _remove_leases(client, platform)
     await _remove_authority(client)
+    await _remove_dashboard_certificates(client)
     for crd in crds:
         await delete(client, CRD, Key("", crd["metadata"]["name"]), str(crd["metadata"]["uid"]))
     if crds:
@@ -84,6 +87,14 @@ async def _remove_authority(client: Client) -> None:
     if not await _served_by_others(client):
         with contextlib.suppress(NotFound):
             await client.delete(SECRET, webhook.secret_of(SYSTEM_NAMESPACE))
+
+
+async def _remove_dashboard_certificates(client: Client) -> None:
+    """The garbage collector would, with their owner; until then the key of a CA would be left."""
+    if await find_object(client, dashboard.CONFIG_MAP, dashboard.KEY) is not None:
+        return  # another installation has it, for example one by Helm
+    for kind, key in dashboard.ISSUED:
+        await drop_object(client, kind, key)
 
 
 async def _find(client: Client, kind: Resource, key: Key) -> Unstructured | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,14 @@ HEALTH_PORT = 8081
 _USER = 65532  # that of images without a root user
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _STOP_SECONDS = 30
+# The only folder of a container that can be written.
+HOME: Mapping[str, str] = {"name": "HOME", "value": "/tmp"}  # noqa: S108
+TMP_MOUNT: Mapping[str, str] = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108
+CONFINED: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
 
 
 _HOST = r"[a-zA-Z0-9][a-zA-Z0-9.-]*(:[0-9]+)?/"
@@ -57,21 +65,23 @@ class PodOptions:
 
 def render(placement: Placement, options: PodOptions) -> list[Json]:
     ports = [{"name": "health", "port": HEALTH_PORT, "targetPort": "health", "protocol": "TCP"}]
+    labels = webhook.pod_labels() if placement.home else {}
+    pod = render_pod(placement, _container(placement, options))
     return [
-        render_object("apps/v1", "Deployment", placement, spec=_deployment(placement, options)),
+        render_deployment(placement, options.replicas, pod, labels),
         render_object("v1", "Service", placement, spec={"selector": selector(placement), "ports": ports}),
-        render_object(
-            "policy/v1",
-            "PodDisruptionBudget",
-            placement,
-            spec={
-                "maxUnavailable": 1,
-                "selector": {"matchLabels": selector(placement)},
-                "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            },
-        ),
+        render_budget(placement),
         render_object("networking.k8s.io/v1", "NetworkPolicy", placement, spec=_network(placement)),
     ]
+
+
+def render_budget(placement: Placement) -> Json:
+    spec = {
+        "maxUnavailable": 1,
+        "selector": {"matchLabels": selector(placement)},
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    }
+    return render_object("policy/v1", "PodDisruptionBudget", placement, spec=spec)
 
 
 def selector(placement: Placement) -> dict[str, str]:
@@ -90,13 +100,11 @@ def arguments(placement: Placement, options: PodOptions) -> list[str]:
 
 
 def _ports(placement: Placement) -> list[Json]:
-    found = {"health": HEALTH_PORT} | ({webhook.PORT_NAME: webhook.PORT} if placement.home else {})
-    return [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in found.items()]
+    return render_ports({"health": HEALTH_PORT} | ({webhook.PORT_NAME: webhook.PORT} if placement.home else {}))
 
 
-def _readiness(placement: Placement) -> Json:
-    """A replica that serves webhooks is ready when it answers reviews: see READINESS."""
-    return {**_probe("/readyz", period=5, failures=3), **(webhook.READINESS if placement.home else {})}
+def render_ports(named: Mapping[str, int]) -> list[Json]:
+    return [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in named.items()]
 
 
 def _network(placement: Placement) -> Json:
@@ -110,24 +118,24 @@ def _network(placement: Placement) -> Json:
     }
 
 
-def _deployment(placement: Placement, options: PodOptions) -> Json:
+def render_deployment(
+    placement: Placement, replicas: int, pod: Json, more_labels: Mapping[str, str] | None = None
+) -> Json:
     labels = {**selector(placement), "app.kubernetes.io/name": "homeport", "app.kubernetes.io/version": __version__}
-    labels |= webhook.pod_labels() if placement.home else {}
-    return {
-        "replicas": options.replicas,
+    shown = {"kubectl.kubernetes.io/default-container": pod["containers"][0]["name"]}
+    spec = {
+        "replicas": replicas,
         "selector": {"matchLabels": selector(placement)},
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-        "template": {
-            "metadata": {"labels": labels, "annotations": {"kubectl.kubernetes.io/default-container": "manager"}},
-            "spec": _pod(placement, options),
-        },
+        "template": {"metadata": {"labels": {**labels, **(more_labels or {})}, "annotations": shown}, "spec": pod},
     }
+    return render_object("apps/v1", "Deployment", placement, spec=spec)
 
 
-def _pod(placement: Placement, options: PodOptions) -> Json:
+def render_pod(placement: Placement, container: Json, volumes: Sequence[Json] = (), *, token: bool = True) -> Json:
     return {
         "serviceAccountName": placement.name,
-        "automountServiceAccountToken": True,
+        "automountServiceAccountToken": token,
         "terminationGracePeriodSeconds": _STOP_SECONDS,
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "affinity": {"podAntiAffinity": _apart(placement)},
@@ -139,8 +147,8 @@ def _pod(placement: Placement, options: PodOptions) -> Json:
             "fsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_container(placement, options)],
-        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}],
+        "containers": [container],
+        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "1Gi"}}, *volumes],
     }
 
 
@@ -165,20 +173,23 @@ def _container(placement: Placement, options: PodOptions) -> Json:
         "args": arguments(placement, options),
         "env": [
             {"name": "HOMEPORT_CCM_IMAGE", "value": options.ccm_image or options.image},
-            {"name": "HOME", "value": "/tmp"},  # noqa: S108  (the only folder of the container that can be written)
+            dict(HOME),
         ],
         "ports": _ports(placement),
-        # The first answer comes when Python has started; caches of a large cluster take longer, and /readyz says so.
+        **probes(webhook.READINESS if placement.home else {}),
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "securityContext": dict(CONFINED),
+        "volumeMounts": [dict(TMP_MOUNT)],
+    }
+
+
+def probes(readiness: Mapping[str, Any] | None = None) -> Json:
+    """A replica that serves webhooks is ready when it answers reviews: see READINESS."""
+    # The first answer comes when Python has started; caches of a large cluster take longer, and /readyz says so.
+    return {
         "startupProbe": _probe("/healthz", period=2, failures=60),
         "livenessProbe": _probe("/healthz", period=10, failures=3),
-        "readinessProbe": _readiness(placement),
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+        "readinessProbe": {**_probe("/readyz", period=5, failures=3), **(readiness or {})},
     }
 
 

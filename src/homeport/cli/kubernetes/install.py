@@ -66,6 +66,20 @@ _KUBECONFIG = click.option(
     "into this cluster).",
 )
 @click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Install the dashboard, a Deployment and a Service without rights of their own.",
+)
+@click.option(
+    "--dashboard-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Users reach the dashboard under this name, NAME or NAME:PORT of a load balancer or an ingress in front of "
+    "Service homeport-dashboard/homeport-dashboard. Repeatable; the first is the one of links.",
+)
+@click.option(
     "--no-controllers",
     is_flag=True,
     help="Install only definitions, namespaces and the inventory, for controllers that run elsewhere with `homeport up "
@@ -139,7 +153,10 @@ def _plan(
     replicas: int,
     options: tuple[str, ...],
     management_addons: bool,
+    dashboard: bool,
+    hosts: tuple[str, ...],
 ) -> Plan:
+    from homeport.app.kubernetes.dashboard.object import DashboardOptions
     from homeport.app.kubernetes.plan import Plan
     from homeport.app.kubernetes.workload import ImageError, PodOptions, check_image
     from homeport.ccm.manifest import IMAGE
@@ -154,7 +171,9 @@ def _plan(
         except ImageError as error:
             raise click.UsageError(f"{name}: {error}") from error
     pod = PodOptions(image or IMAGE, replicas, ccm_image, options)
-    return Plan(platform, layout, pod, management_addons)
+    if hosts and not dashboard:
+        raise click.UsageError("--dashboard-host applies to the dashboard: remove --no-dashboard")
+    return Plan(platform, layout, pod, management_addons, DashboardOptions(hosts) if dashboard else None)
 
 
 def _print(plan: Plan) -> None:
@@ -183,5 +202,5 @@ async def _install(kubeconfig: Path, context: str, plan: Plan, *, controllers: b
             return
         await install(client, plan, click.echo)
         if seconds:
-            await await_available(client, plan.placements, click.echo, seconds)
+            await await_available(client, plan.deployments, click.echo, seconds)
             await publish(client, plan.platform)  # the replicas do so, too; who waits finds it there

@@ -21,14 +21,13 @@ from homeport.dashboard.errand.run import ErrandError, Errands
 from homeport.dashboard.forward import Forwarded, ForwardError
 from homeport.dashboard.guard import Guard
 from homeport.dashboard.handover import HandOver, config_of, user_of
-from homeport.dashboard.page import HEADERS, load
+from homeport.dashboard.page import BASE, HEADERS, load
 from homeport.dashboard.person import Person
 from homeport.dashboard.session import CODE_SECONDS, Login, Session, Sessions
 from homeport.dashboard.wire.stream import serve_stream
 
 log = structlog.get_logger(__name__)
 
-BASE = "/dashboard/"
 COOKIE = "homeport-dashboard"
 KEY_HEADER = "X-Homeport-Key"
 _MOST_BYTES = 4 * 1024 * 1024
@@ -51,7 +50,6 @@ class Dashboard:
         self._files = load()
         self._errands = Errands()
         self._guard: Guard | None = None
-        self._secure = False
         self._http: Server | None = None
         self._server: asyncio.Server | None = None
         self._ending: set[asyncio.Task[None]] = set()
@@ -64,18 +62,21 @@ class Dashboard:
         port: int,
         tls: ssl.SSLContext | None = None,
         names: frozenset[str] = frozenset(),
+        *,
         dial: DialOptions = DIRECT,
+        forwarded: bool = False,
     ) -> str:
-        """Gives the address. `base` says where the API server is, `dial` how to reach hypervisors. Raises OSError when
-        the port is taken."""
+        """Gives the address. `base` says where the API server is, `dial` how to reach hypervisors. `host` '*': all
+        addresses; `names` and `forwarded` as for Guard. Raises OSError when the port is taken."""
         self._base = base
         self._errands = Errands(dial)
         self._http = Server(self._serve, access_log=None, logger=_quiet_logger(), keepalive_timeout=75.0)
-        self._server = await asyncio.get_running_loop().create_server(self._http, host, port, ssl=tls)
+        self._server = await asyncio.get_running_loop().create_server(
+            self._http, None if host == "*" else host, port, ssl=tls
+        )
         port = int(self._server.sockets[0].getsockname()[1])
         scheme = "http" if tls is None else "https"
-        self._secure = tls is not None
-        self._guard = Guard(scheme, host, port, names)
+        self._guard = Guard(scheme, host, port, names, forwarded=forwarded)
         self._sweeper = asyncio.create_task(self._sweep())
         shown = f"[{host}]" if ":" in host else host
         return f"{scheme}://{shown}:{port}{BASE}"
@@ -175,7 +176,7 @@ class Dashboard:
             raise Refused(401, "this link was used already, or is older than a minute: run `homeport dashboard` again")
         self._welcome(session)
         answer = _json(200, {"key": session.key, **_identity(session)})
-        secure = "; Secure" if self._secure else ""
+        secure = "; Secure" if request.headers["Origin"].startswith("https:") else ""  # the guard has checked it
         answer.headers["Set-Cookie"] = f"{COOKIE}={session.cookie}; Path={BASE}; HttpOnly; SameSite=Strict{secure}"
         return answer
 

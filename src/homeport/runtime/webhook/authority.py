@@ -141,12 +141,19 @@ class SharedAuthority:
     """The Secret in the cluster. `ensure` is called by every replica, whenever it likes."""
 
     def __init__(
-        self, client: Client, secret: Key, *, lifetime: Lifetime | None = None, clock: Clock | None = None
+        self,
+        client: Client,
+        secret: Key,
+        *,
+        lifetime: Lifetime | None = None,
+        clock: Clock | None = None,
+        owner: Mapping[str, Any] | None = None,  # an owner reference: with the owner the Secret is removed
     ) -> None:
         self._client = client
         self.secret = secret
         self.lifetime = lifetime or Lifetime()
         self._clock = clock or SystemClock()
+        self._owners = [dict(owner)] if owner is not None else []
         self._last: Authority | None = None  # what the Secret held last
 
     def now(self) -> datetime.datetime:
@@ -196,7 +203,11 @@ class SharedAuthority:
         secret = Unstructured(
             apiVersion="v1",
             kind="Secret",
-            metadata={"name": self.secret.name, "namespace": self.secret.namespace},
+            metadata={
+                "name": self.secret.name,
+                "namespace": self.secret.namespace,
+                **({"ownerReferences": self._owners} if self._owners else {}),
+            },
             type="Opaque",
             data=made.as_data(),
         )
