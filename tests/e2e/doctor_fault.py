@@ -12,6 +12,7 @@ from typing import Any
 from homeport.machinery.yaml import load_all
 
 Json = dict[str, Any]
+Change = tuple[str, str, str, Any]  # kind, name, path, value
 CLUSTER = Path(__file__).parents[2] / "examples" / "02-cluster" / "cluster.yaml"
 CONFIG = """
 apiVersion: v1
@@ -56,14 +57,17 @@ def set_at(obj: Json, path: str, value: Any) -> None:
 class Fault:
     cause: str
     words: tuple[str, ...]  # of the message
-    changes: tuple[tuple[str, str, str, Any], ...] = ()  # kind, name, path, value
+    changes: tuple[Change, ...] = ()
     without: tuple[tuple[str, str], ...] = ()  # kind, name of objects that are left out
-    # Injected into the simulated Prism Central. They meet only this case, by a user or by names of VMs: all cases are
+    # Injected into the simulator. They meet only this case, by a user or by names of VMs: all cases are
     # planted at the same time.
     faults: tuple[Json, ...] = ()
     late: bool = False  # the faults come when the cluster works
+    notice: bool = False  # it may still go away by itself
     base: Callable[[str], list[Json]] = field(default=lambda vip: cluster(vip))
     name: str = "harbour"  # of the cluster
+    simulator: str = "prism"
+    namespace: str = ""  # '': one of its own
 
     def objects(self, vip: str) -> list[Json]:
         made = [each for each in self.base(vip) if (each["kind"], each["metadata"]["name"]) not in self.without]
@@ -86,10 +90,10 @@ def cluster(vip: str, name: str = "harbour") -> list[Json]:
     return made
 
 
-def account(user: str, password: str) -> tuple[tuple[str, str, str, Any], ...]:
+def account(user: str, password: str, secret: str = "harbour-prism") -> tuple[Change, ...]:
     """Credentials that no other case uses."""
     data = {"prismCentral": {"username": user, "password": password}}
-    return (("Secret", "harbour-prism", "stringData.credentials", json.dumps([{"type": "basic_auth", "data": data}])),)
+    return (("Secret", secret, "stringData.credentials", json.dumps([{"type": "basic_auth", "data": data}])),)
 
 
 def tenant(vip: str) -> list[Json]:
@@ -101,16 +105,16 @@ _CP, _W = "harbour-control-plane", "harbour-workers"
 _TEMPLATE, _CLUSTER = "NutanixMachineTemplate", "NutanixCluster"
 
 
-def template(path: str, value: Any, *, both: bool = True) -> tuple[tuple[str, str, str, Any], ...]:
+def template(path: str, value: Any, *, both: bool = True) -> tuple[Change, ...]:
     names = (_CP, _W) if both else (_W,)
     return tuple((_TEMPLATE, name, f"spec.template.spec.{path}", value) for name in names)
 
 
-def infra(path: str, value: Any) -> tuple[tuple[str, str, str, Any], ...]:
+def infra(path: str, value: Any) -> tuple[Change, ...]:
     return ((_CLUSTER, "harbour", f"spec.{path}", value),)
 
 
-def config(path: str, value: Any) -> tuple[tuple[str, str, str, Any], ...]:
+def config(path: str, value: Any) -> tuple[Change, ...]:
     return (("ProviderConfig", "prism", f"spec.nutanix.{path}", value),)
 
 

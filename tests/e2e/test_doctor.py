@@ -17,6 +17,8 @@ import pytest
 import homeport.sim.prism
 from apply import apply
 from e2e.doctor_fault import CLUSTER, FAULTS, Fault
+from e2e.doctor_harvester_fault import HARVESTER_FAULTS, IMAGES
+from e2e.doctor_platform_fault import PLATFORM_FAULTS
 from homeport.app.doctor.diagnosis import Commands, Diagnosis
 from homeport.app.doctor.examine import examine
 from homeport.app.doctor.gather import gather
@@ -29,6 +31,7 @@ from homeport.machinery.yaml import load_all
 pytestmark = [pytest.mark.timeout(300)]
 
 SECONDS = 120.0
+ALL = {**FAULTS, **HARVESTER_FAULTS, **PLATFORM_FAULTS}
 WORLD = Path(homeport.sim.prism.__file__).parent / "default.yaml"
 
 
@@ -46,13 +49,31 @@ class Plane:
         assert not check or done.returncode == 0, done.stdout + done.stderr
         return done
 
-    def inject(self, faults: Sequence[dict[str, Any]]) -> None:
-        """Adds faults to the simulated Prism Central."""
-        state = json.loads(self.homeport("status", "-o", "json").stdout)["simulators"][0]
+    def inject(self, simulator: str, faults: Sequence[dict[str, Any]]) -> None:
+        """Adds faults to a simulator."""
+        states = json.loads(self.homeport("status", "-o", "json").stdout)["simulators"]
+        state = next(each for each in states if each["name"] == simulator)
         name, value = Path(state["adminHeader"]).read_text().strip().split(": ", 1)
         body = json.dumps({"faults": list(faults)}).encode()
         request = urllib.request.Request(f"{state['admin']}/faults", body, {name: value}, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
+
+    def plant(self, name: str) -> None:
+        """The objects of a fault: in a namespace of its own, unless they need those of a platform."""
+        fault = ALL[name]
+        objects = [self._filled(each) for each in within(space_of(name), fault.objects(vip_of(name)))]
+        apply(self.kubeconfig, [*([] if fault.namespace else [namespace_of(name)]), *objects])
+
+    def _filled(self, value: Any) -> Any:
+        """Kubeconfigs of Harvester are made from the one that the plane has written."""
+        if isinstance(value, dict):
+            return {name: self._filled(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self._filled(each) for each in value]
+        if callable(value):
+            [config] = load_all((self.data / "harvester-kubeconfig.yaml").read_text())
+            return json.dumps(value(config))
+        return value
 
     def examine(self, name: str, namespace: str) -> list[Diagnosis]:
         async def run() -> list[Diagnosis]:
@@ -88,7 +109,7 @@ def fits(found: list[Diagnosis], fault: Fault, vip: str) -> bool:
         return False
     first = found[0]
     words = all(word.replace("VIP", vip) in f"{first.place} {first.message}" for word in fault.words)
-    return first.serious and words and (not fault.cause or first.cause == fault.cause)
+    return (first.serious or fault.notice) and words and (not fault.cause or first.cause == fault.cause)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +117,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     folder = tmp_path_factory.mktemp("doctor")
     made, world = Plane(folder / "data"), folder / "world.yaml"
     world.write_text(f"{WORLD.read_text().rstrip()}\n- {{name: operator, passwords: [operator-password]}}\n")
-    made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "prism", "--sim-world", f"prism={world}", "--detach")
+    made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "--sim-world", f"prism={world}", "--detach")
     try:
         apply(made.kubeconfig, load_all(CLUSTER.read_text()))
         made.until_well("default")  # one of the faults is an endpoint that it has
@@ -107,19 +128,26 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
 
 @pytest.fixture(scope="module")
 def planted(plane: Plane) -> Plane:
-    """With all faults: each in a namespace of its own, none in the way of another."""
-    plane.inject([each for fault in FAULTS.values() if not fault.late for each in fault.faults])
-    for name, fault in FAULTS.items():
-        apply(plane.kubeconfig, [namespace_of(name), *within(name, fault.objects(vip_of(name)))])
+    """With all faults, none in the way of another."""
+    for simulator in ("prism", "harvester"):
+        chosen = [each for each in ALL.values() if each.simulator == simulator and not each.late]
+        plane.inject(simulator, [each for fault in chosen for each in fault.faults])
+    apply(plane.data / "harvester-kubeconfig.yaml", IMAGES)
+    for name in ALL:
+        plane.plant(name)
     return plane
 
 
+def space_of(name: str) -> str:
+    return ALL[name].namespace or name
+
+
 def vip_of(name: str) -> str:
-    return f"10.0.0.{20 + list(FAULTS).index(name)}"
+    return f"10.0.0.{20 + list(ALL).index(name)}"
 
 
 def within(namespace: str, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{**each, "metadata": {**each["metadata"], "namespace": namespace}} for each in objects]
+    return [{**each, "metadata": {"namespace": namespace, **each["metadata"]}} for each in objects]
 
 
 def namespace_of(name: str) -> dict[str, Any]:
@@ -128,15 +156,17 @@ def namespace_of(name: str) -> dict[str, Any]:
 
 def test_there_are_forty_faults() -> None:
     assert len(FAULTS) >= 40
+    assert len(HARVESTER_FAULTS) >= 6
+    assert len(ALL) == len(FAULTS) + len(HARVESTER_FAULTS) + len(PLATFORM_FAULTS)
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", ALL)
 def test_the_first_finding_is_the_cause(planted: Plane, name: str) -> None:
-    fault = FAULTS[name]
+    fault = ALL[name]
     if fault.late:
         planted.until_well(name)
-        planted.inject(fault.faults)
-    found = planted.until_named(name, fault, vip_of(name))
+        planted.inject(fault.simulator, fault.faults)
+    found = planted.until_named(space_of(name), fault, vip_of(name))
     assert found[0].cure.startswith(("kubectl ", "homeport "))
 
 

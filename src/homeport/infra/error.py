@@ -19,6 +19,7 @@ class ProviderError(Exception):
         self.code = code  # the vendor's error code, for support requests
         self.connecting = False  # no connection could be made: nothing was asked
         self.origin = ""  # where the credentials were read, as the message names it
+        self.own = False  # only the settings of this user are wrong: others may reach the same endpoint
 
 
 class Missing(ProviderError):

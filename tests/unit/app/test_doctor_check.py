@@ -12,7 +12,7 @@ from homeport.app.doctor.examine import examine
 from homeport.app.doctor.fact import Facts, Workload
 from homeport.app.report.description import Description, PartState
 from homeport.client.protocol import Key
-from homeport.runtime.clock import parse_time
+from homeport.runtime.clock import parse_time, rfc3339
 
 NOW = parse_time("2026-01-01T00:00:00Z")
 HARBOUR = Key("default", "harbour")
@@ -141,3 +141,22 @@ def test_networks_that_overlap_are_found_in_objects_of_an_older_release() -> Non
     network = {"pods": {"cidrBlocks": ["10.96.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/12"]}}
     [found] = examine(Facts(NOW, [obj("Cluster", "harbour", spec={"clusterNetwork": network})], plane=PLANE))
     assert found.cause == "NetworksOverlap"
+
+
+def uninitialized(age_seconds: float) -> dict[str, Any]:
+    made = node("n", taints=[{"key": "node.cloudprovider.kubernetes.io/uninitialized"}])
+    made["metadata"]["creationTimestamp"] = rfc3339(NOW - age_seconds)
+    return made
+
+
+def test_a_cloud_controller_manager_that_is_late_is_told_from_one_that_never_comes() -> None:
+    [early] = workload(nodes=[uninitialized(60)])
+    assert (early.cause, early.serious, "too early" in early.message) == ("NoCloudController", False, True)
+    [never] = workload(nodes=[uninitialized(600)])
+    assert (never.serious, "none is installed in kube-system" in never.message) == (True, True)
+    crashing = pod("nutanix-cloud-controller-manager-x", "CrashLoopBackOff", "back-off 5m0s")
+    [cause] = workload(nodes=[uninitialized(600)], pods=[crashing])
+    assert (cause.cause, cause.object) == ("PodCrashes", "kube-system/nutanix-cloud-controller-manager-x")
+    assert cause.consequences == ["Cluster harbour"]
+    [off] = workload(nodes=[uninitialized(600)], pods=[pod("ccm-x", "", "")])
+    assert "Pod kube-system/ccm-x should do it and is not started" in off.message

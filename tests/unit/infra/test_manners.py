@@ -117,3 +117,17 @@ def test_the_virtual_address_is_added_beside_the_files_that_there_are(version: s
 )
 def test_a_virtual_address_is_not_forced_on_anybody(data: bytes, host: str) -> None:
     assert with_virtual_address(data, VirtualAddress(host, 6443, "ens3"), "v1.30.0") == data
+
+
+@virtual
+async def test_a_user_whose_own_settings_are_wrong_does_not_close_the_endpoint_for_others() -> None:
+    endpoint = Endpoint("harvester", LoopClock(), patience=2)
+    for _ in range(5):
+        with pytest.raises(Unreachable):
+            async with endpoint.turn():
+                error = Unreachable("TLS failed: the CA in the kubeconfig is another one")
+                error.own = True
+                raise error
+    assert not endpoint.open
+    async with endpoint.turn():
+        pass

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from homeport.app.doctor.check import certificate, definition, guest, node, other, plane, provider
+from homeport.app.doctor.check import certificate, definition, guest, node, other, plane, platform, provider
 from homeport.app.doctor.diagnosis import LAYERS, Diagnosis
 from homeport.app.doctor.fact import Facts
 
@@ -20,6 +20,7 @@ CHECKS: tuple[Check, ...] = (
     *plane.CHECKS,
     *provider.CHECKS,
     *definition.CHECKS,
+    *platform.CHECKS,
     *guest.CHECKS,
     *node.CHECKS,
     *certificate.CHECKS,

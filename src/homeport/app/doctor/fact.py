@@ -12,7 +12,7 @@ from homeport.app.doctor.probe import Probe
 from homeport.app.report.description import Description
 from homeport.capi.contract import failure
 from homeport.capi.name import NEGATIVE
-from homeport.capi.object.cause import complaint
+from homeport.capi.object.cause import complaint, is_waiting
 from homeport.capi.object.summary import conditions_of
 from homeport.client.protocol import Key
 from homeport.runtime.clock import parse_time
@@ -44,6 +44,7 @@ class Problem:
     message: str
     seconds: float = 0.0
     borrowed: bool = False
+    waits: bool = False  # it only waits for something else
 
     @property
     def kind(self) -> str:
@@ -110,4 +111,5 @@ class Facts:
                 str(each["message"]),
                 max(0.0, self.now - parse_time(since)) if since else 0.0,
                 borrowed=each["type"] in _BORROWED,
+                waits=is_waiting(each),
             )

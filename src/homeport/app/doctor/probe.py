@@ -12,10 +12,11 @@ import msgspec
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
 from homeport.api.meta import Unstructured
 from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.capi.cloud import Sources
 from homeport.capi.object.summary import conditions_of
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Client
-from homeport.infra.error import Denied, ProviderError, policy_of
+from homeport.infra.error import Denied, ProviderError, policy_of, seen_from
 from homeport.providers.harvester.infracluster.connection import Connector as HarvesterConnector
 from homeport.providers.nutanix.connection import Connector as PrismConnector
 from homeport.runtime.clock import SystemClock
@@ -33,6 +34,7 @@ class Probe:
 
 
 class _Connector(Protocol):
+    def sources(self, infra: Any) -> Sources: ...
     async def connect(self, infra: Any) -> object: ...
     async def close(self) -> None: ...
 
@@ -63,12 +65,20 @@ def _is_refused(obj: Unstructured) -> bool:
 
 async def _ask(obj: Unstructured, kind: type, connector: _Connector) -> Probe | None:
     try:
+        infra: Any = msgspec.convert(dict(obj), kind)
+    except msgspec.ValidationError:
+        return None  # the controllers report what can't be read
+    try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            await connector.connect(msgspec.convert(dict(obj), kind))
-    except ProviderError as error:
+            await connector.connect(infra)
+    except ProviderError as shared:
+        error = seen_from(_origin(connector, infra), shared)
         return Probe(obj, policy_of(error).reason, error.message)
     except TimeoutError:
         return Probe(obj, "Unreachable", f"the provider has not answered within {_PATIENCE_SECONDS:.0f} s")
-    except msgspec.ValidationError:
-        return None  # the controllers report what can't be read
     return None
+
+
+def _origin(connector: _Connector, infra: Any) -> str:
+    secrets = connector.sources(infra).secrets
+    return f"Secret {secrets[0]}" if len(secrets) == 1 else ""

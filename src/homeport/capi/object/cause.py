@@ -110,7 +110,7 @@ def complaint(obj: AnyObject) -> ReportedProblem | None:
     leading = next((c for kind in _LEADING if (c := find(wrong, kind)) is not None), None)
     early = _is_false(find(conditions, Condition.CONTROL_PLANE_INITIALIZED))
     for candidates in (detailed, [leading] if leading is not None else []):
-        firm = [c for c in candidates if c.get("message") and not _waits(c) and not (early and _is_probe(c))]
+        firm = [c for c in candidates if c.get("message") and not is_waiting(c) and not (early and _is_probe(c))]
         if firm:
             return ReportedProblem(_sentence(firm[0]["message"]), waits=False)
     said = [c for c in [*detailed, leading] if c is not None and c.get("message")]
@@ -134,7 +134,7 @@ def _is_false(found: Mapping[str, Any] | None) -> bool:
     return found is not None and found.get("status") == "False"
 
 
-def _waits(found: Mapping[str, Any]) -> bool:
+def is_waiting(found: Mapping[str, Any]) -> bool:
     """What nobody knows yet is waited for, and better than nothing where no one else knows more."""
     reason = str(found.get("reason") or "")
     return found.get("status") == "Unknown" or reason in _WAITING or reason.startswith("WaitingFor")

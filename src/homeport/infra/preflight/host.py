@@ -85,8 +85,10 @@ def _check_own_pools(scope: Scope, host: str, find_pool: FindPool) -> list[Check
     ]
 
 
-def check_reach(address: IPv4Address | IPv6Address, networks: Mapping[str, str]) -> list[Check]:
+def check_reach(scope: Scope, address: IPv4Address | IPv6Address, networks: Mapping[str, str]) -> list[Check]:
     """Machines announce the address on their own network. `networks`: by name; '' where its addresses are not known."""
+    if scope.plan.endpoint_supplied:  # a hosted control plane: no machine announces it
+        return [Check(ENDPOINT, True)]
     known = [ip_network(each, strict=False) for each in networks.values() if each]
     if not known or len(known) < len(networks) or any(address in each for each in known):
         return [Check(ENDPOINT, True)]

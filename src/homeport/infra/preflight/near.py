@@ -5,6 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from homeport.api.meta import Resource
+from homeport.client.errors import ApiError
+from homeport.client.protocol import Client, Key, Query
+
 
 def near_only(wanted: str, names: Iterable[str]) -> str:
     """To be put behind an error: close matches alone, for names that not everybody may see."""
@@ -22,3 +26,12 @@ def near(wanted: str, names: Iterable[str]) -> str:
         return "; there are none"
     more = f" and {len(known) - 5} more" if len(known) > 5 else ""
     return f"; there are: {', '.join(map(repr, known[:5]))}{more}"
+
+
+async def near_objects(client: Client, kind: Resource, key: Key) -> str:
+    """Objects of the namespace with a similar name; nothing where the controllers may not list them."""
+    try:
+        found = (await client.list(kind, Query(namespace=key.namespace))).items
+    except ApiError:
+        return ""
+    return near_only(key.name, [each.name for each in found])

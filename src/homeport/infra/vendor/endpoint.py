@@ -42,7 +42,7 @@ class Endpoint:
         self._failures = 0
         self._closed_until = 0.0
         self._trying = False
-        self._last = ""
+        self._last = self._origin = ""
 
     @property
     def open(self) -> bool:
@@ -64,7 +64,8 @@ class Endpoint:
             self._filled = max(self._filled, self.clock.monotonic() + slow.after)
             raise
         except Unreachable as down:
-            self._fail(down)
+            if not down.own:
+                self._fail(down)
             raise
         except Denied:
             self._succeed()  # it answers
@@ -77,11 +78,13 @@ class Endpoint:
 
     def _refuse_if_open(self) -> None:
         if self.open:
-            raise Unreachable(self._last)  # the same message each time, so that conditions don't change every second
+            error = Unreachable(self._last)  # the same message each time: conditions don't change every second
+            error.origin = self._origin
+            raise error
 
     def _fail(self, error: Unreachable) -> None:
         self._failures += 1
-        self._last = error.message
+        self._last, self._origin = error.message, error.origin
         over = self._failures - self._patience
         if over >= 0:
             pause = min(self._rest * 2 ** min(over, 10), self._longest)

@@ -11,11 +11,10 @@ from homeport.api.nutanix.v1beta1 import NutanixCluster, NutanixMachine
 from homeport.capi.cloud import Sources
 from homeport.client.absence import find_object
 from homeport.client.dial import DialOptions
-from homeport.client.errors import ApiError
 from homeport.client.protocol import Client as ApiClient
-from homeport.client.protocol import Key, Query
+from homeport.client.protocol import Key
 from homeport.infra.error import Misconfigured
-from homeport.infra.preflight.near import near_only
+from homeport.infra.preflight.near import near_objects
 from homeport.infra.vendor.account import Account
 from homeport.infra.vendor.endpoint import Endpoint
 from homeport.infra.vendor.session import Sessions, fingerprint
@@ -168,16 +167,8 @@ class Connector:
         found = await self._optional(kind, key)
         if found is None:
             text = f"{field}: {kind.kind} {key} does not exist: create it; reconciliation resumes automatically"
-            raise Misconfigured(text + await self._near(kind, key))
+            raise Misconfigured(text + await near_objects(self._api, kind, key))
         return found
-
-    async def _near(self, kind: Resource, key: Key) -> str:
-        """Objects of the namespace with a similar name; nothing where the controllers may not list them."""
-        try:
-            names = [each.name for each in (await self._api.list(kind, Query(namespace=key.namespace))).items]
-        except ApiError:
-            return ""
-        return near_only(key.name, names)
 
     async def _optional(self, kind: Resource, key: Key) -> Any:
         return await find_object(self._api, kind, key)

@@ -170,7 +170,7 @@ class Preflight:
         return (
             held
             if not all(check.ok for check in held)
-            else check_reach(address, _ranges(await self._subnets_used(scope)))
+            else check_reach(scope, address, _ranges(await self._subnets_used(scope)))
         )
 
     async def _check_routed(self, scope: Scope) -> list[Check]:
@@ -178,7 +178,7 @@ class Preflight:
         host = scope.infra.spec.control_plane_endpoint.host
         if scope.cluster.status.initialization.control_plane_initialized or not family_of(host):
             return []
-        found = check_reach(ip_address(host), _ranges(await self._subnets_used(scope)))
+        found = check_reach(scope, ip_address(host), _ranges(await self._subnets_used(scope)))
         return [check for check in found if not check.ok]
 
     async def _check_networks(self, scope: Scope) -> list[Check]:

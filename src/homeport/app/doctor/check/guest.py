@@ -46,6 +46,12 @@ _SIGNS = (
         "the join token was not accepted: the controllers renew it; delete the Machine if this lasts",
     ),
     (
+        re.compile(r":(6443|8132|9443)\b[^\n]*(timeout|timed out|refused|no route|unreachable)", re.I),
+        "EndpointNotReachable",
+        "the machine can't reach the control plane: check that its network has a route to the endpoint, and that no "
+        "firewall blocks the port",
+    ),
+    (
         re.compile(r"no bootable device|kernel panic|grub rescue|not a bootable disk", re.I),
         "ImageDoesNotBoot",
         "the image does not boot: check the image and the boot type (legacy, uefi)",
@@ -55,6 +61,8 @@ _ERROR = re.compile(r"\berror\b|\[ERROR|failed|fatal|panic", re.I)
 _STAMP = re.compile(r"^\[ *\d+\.\d+\] *")
 _LINES = 3  # of the console are quoted
 _SILENT_SECONDS = 5.0
+_ADDRESS_SECONDS = 180.0  # a slow host, a large image and DHCP together
+_ADDRESSES = frozenset({"VMAddressesAssigned", "Ready"})  # repeat what the condition of the VM says
 
 
 def console(facts: Facts) -> Iterator[Diagnosis]:
@@ -92,6 +100,16 @@ def silent(facts: Facts) -> Iterator[Diagnosis]:
         yield Diagnosis("GuestSilent", "guest", "Machine", str(key), text, cure)
 
 
+def no_address(facts: Facts) -> Iterator[Diagnosis]:
+    """A VM that runs and has no address: soon it will have one, or it never gets one."""
+    for each in facts.problems():
+        if each.reason == "WaitingForAddress" and not each.borrowed and each.condition not in _ADDRESSES:
+            late = each.seconds > _ADDRESS_SECONDS
+            cure = facts.commands.run("console", each.object.name, "-n", each.object.namespace)
+            text = each.message if late else f"{each.message}. It may only be too early"
+            yield Diagnosis("GuestHasNoAddress", "guest", each.kind, each.key, text, cure, serious=late)
+
+
 def _provisioned(facts: Facts, machine: Unstructured) -> bool:
     """For so long that it should have printed something."""
     found = condition.find(conditions_of(machine), "InfrastructureReady") or {}
@@ -108,4 +126,4 @@ def _quoted(lines: Sequence[str]) -> str:
     return " / ".join(dict.fromkeys(line.strip() for line in lines[-_LINES:]))
 
 
-CHECKS = (console, silent)
+CHECKS = (console, silent, no_address)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from homeport.app.doctor.diagnosis import Diagnosis
 from homeport.app.doctor.fact import Facts
 from homeport.machinery import condition
+from homeport.runtime.clock import parse_time
 
 _NETWORK = re.compile(r"cni|network plugin|NetworkPluginNotReady", re.I)
 _UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
+_MANAGER = re.compile(r"cloud-controller|ccm", re.I)
+_CLOUD_SECONDS = 180.0  # a manager that is just being started removes the taint earlier
 _PULL = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName"})
 
 
@@ -35,13 +38,33 @@ def network_plugin(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def cloud_controller(facts: Facts) -> Iterator[Diagnosis]:
-    """Nodes that a cloud controller manager should initialize."""
+    """Nodes that a cloud controller manager should initialize: it has not yet, or it never will."""
     for cluster, workload in facts.workloads.items():
-        names = [_name(node) for node in workload.nodes if _UNINITIALIZED in _taints(node)]
-        if names:
-            text = f"{_several(names)} waits for a cloud controller manager to remove taint {_UNINITIALIZED}"
-            cure = facts.commands.on_cluster(cluster.name, cluster.namespace, "get", "pods", "-A")
-            yield Diagnosis("NoCloudController", "addon", "Cluster", str(cluster), text, cure)
+        waiting = [node for node in workload.nodes if _UNINITIALIZED in _taints(node)]
+        if not waiting:
+            continue
+        seconds = max(_age(node, facts.now) for node in waiting)
+        text = f"{_several([_name(node) for node in waiting])} waits for a cloud controller manager to remove taint "
+        late = seconds > _CLOUD_SECONDS
+        text += f"{_UNINITIALIZED}" + (f"; {_manager(workload.pods)}" if late else "; it may only be too early")
+        cure = facts.commands.on_cluster(cluster.name, cluster.namespace, "get", "pods", "-A")
+        yield Diagnosis("NoCloudController", "addon", "Cluster", str(cluster), text, cure, serious=late)
+
+
+def _manager(pods: Sequence[Mapping[str, Any]]) -> str:
+    """What is known about the cloud controller manager in the cluster."""
+    for pod in pods:
+        if _MANAGER.search(_name(pod)):
+            reason, said = _waiting(pod)
+            phase = str((pod.get("status") or {}).get("phase") or "not started")
+            state = f"{reason}: {said}" if reason else phase
+            return f"Pod kube-system/{_name(pod)} should do it and is {state}: read its log"
+    return "none is installed in kube-system: add one, or remove cloud-provider=external from the kubelets"
+
+
+def _age(node: Mapping[str, Any], now: float) -> float:
+    created = node["metadata"].get("creationTimestamp")
+    return now - parse_time(str(created)) if created else float("inf")
 
 
 def not_ready(facts: Facts) -> Iterator[Diagnosis]:

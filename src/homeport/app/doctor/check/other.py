@@ -11,16 +11,27 @@ from homeport.capi.object.cause import complaint
 
 # These come after something else, which reports more.
 _LATER = frozenset(
-    {"ControlplaneNotInitialized", "ClusterInfrastructureNotReady", "BootstrapDataNotReady", "InspectionFailed"}
+    {
+        "ControlplaneNotInitialized",
+        "ClusterInfrastructureNotReady",
+        "BootstrapDataNotReady",
+        "InspectionFailed",
+        "ProbeFailed",
+    }
 )
+# What goes on by itself, for a while.
+_UNDER_WAY = frozenset({"CreatingVM", "PoweringOn", "Restarting", "Deleting"})
+_PATIENCE_SECONDS = 600.0
 
 
 def reported(facts: Facts) -> Iterator[Diagnosis]:
     """Objects that have a cause of their own."""
     for each in facts.problems():
         said = complaint(each.object)
-        if said is not None and not said.waits and not each.borrowed and each.reason not in _LATER:
-            yield Diagnosis(each.reason, "other", each.kind, each.key, each.message, show(facts, each))
+        if said is None or said.waits or each.waits or each.borrowed or each.reason in _LATER:
+            continue
+        late = each.reason not in _UNDER_WAY or each.seconds > _PATIENCE_SECONDS
+        yield Diagnosis(each.reason, "other", each.kind, each.key, each.message, show(facts, each), serious=late)
 
 
 def waiting(facts: Facts) -> Iterator[Diagnosis]:

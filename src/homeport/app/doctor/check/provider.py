@@ -10,9 +10,22 @@ from homeport.app.doctor.fact import Facts, Problem
 
 _SECRET = re.compile(r"Secret ([a-z0-9.-]+)/([a-z0-9.-]*[a-z0-9])")
 _DENIED = frozenset({"AccessDenied", "CredentialsInvalid"})
-_UNTRUSTED = re.compile(r"certificate (is not|of .* is not|that is not) (trusted|valid)|x509|is not trusted", re.I)
+_UNTRUSTED = re.compile(
+    r"certificate (is not|of .* is not|that is not) (trusted|valid)|x509|is not trusted|^TLS with \S+ failed", re.I
+)
 _CAPACITY = frozenset({"InsufficientCapacity", "PoolExhausted", "PoolEmpty", "QuotaExceeded", "NoFreeAddress"})
-_FAILED = frozenset({"Rejected", "InstanceGone", "TaskOverdue", "InfrastructureChanged", "PoweredOff", "ProviderError"})
+_FAILED = frozenset(
+    {
+        "Rejected",
+        "InstanceGone",
+        "TaskOverdue",
+        "InfrastructureChanged",
+        "PoweredOff",
+        "ProviderError",
+        "VMNotReady",
+        "VMTerminal",
+    }
+)
 
 
 def credential(facts: Facts) -> Iterator[Diagnosis]:
@@ -30,7 +43,8 @@ def probed(facts: Facts) -> Iterator[Diagnosis]:
     for each in facts.probes:
         problem = Problem(each.object, "Probe", each.reason, each.message)
         secret = _SECRET.search(each.message)
-        layer = "credential" if each.reason in _DENIED or secret is not None else "connection"
+        unusable = secret is not None and each.reason != "Unreachable"
+        layer = "credential" if each.reason in _DENIED or unusable else "connection"
         cause = "CertificateNotTrusted" if is_untrusted(problem) else each.reason
         yield diagnose(problem, layer, _edit_secret(facts, secret) or edit(facts, problem), cause=cause)
 

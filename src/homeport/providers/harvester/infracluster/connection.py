@@ -22,6 +22,7 @@ from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.client.wire.retry import Retry
 from homeport.infra.error import Denied, Misconfigured, Missing, Stale
 from homeport.infra.machine.location import Location
+from homeport.infra.preflight.near import near_objects
 from homeport.infra.vendor.endpoint import Endpoint
 from homeport.infra.vendor.session import Sessions, fingerprint
 from homeport.providers.harvester.infracluster.error import provider_error
@@ -86,9 +87,7 @@ class HarvesterSession:
             try:
                 yield
             except ApiError as error:
-                failure = provider_error(error, self.access.server, self.access.origin)
-                failure.origin = self.access.origin
-                raise failure from error
+                raise provider_error(error, self.access.server, self.access.origin) from error
             except ConfigError as error:  # certificates are read with the first request
                 raise Misconfigured(f"{self.access.origin}: {error}") from None
 
@@ -227,7 +226,8 @@ class Connector:
             found = await self._api.get(SECRET, key)
         except NotFound:
             text = f"spec.infraClusterSecretRef: Secret {key} does not exist: create it with the key {_KEY}"
-            raise Misconfigured(f"{text}; reconciliation resumes automatically") from None
+            near = await near_objects(self._api, SECRET, key)
+            raise Misconfigured(f"{text}; reconciliation resumes automatically{near}") from None
         return key, found.get("data") or {}
 
     def _read(self, data: Mapping[str, str], name: str, origin: str) -> Access:

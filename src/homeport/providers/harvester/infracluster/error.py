@@ -38,6 +38,13 @@ _DENIED = "denied the request"
 
 def provider_error(error: ApiError, server: str, origin: str) -> ProviderError:
     """`server`: its URL. `origin`: where the credentials come from, for messages."""
+    made = _mapped(error, server, origin)
+    made.origin = origin
+    made.own = error.message.startswith(_TLS)  # the CA in the kubeconfig of this user
+    return made
+
+
+def _mapped(error: ApiError, server: str, origin: str) -> ProviderError:
     text = error.message
     match error:
         case Unauthorized():

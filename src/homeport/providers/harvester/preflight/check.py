@@ -98,7 +98,7 @@ class Preflight:
         if wrong:
             return wrong
         ranges = {f"network {each.namespace}/{each.name}": _subnet(each) for each in networks}
-        return [*check_reach(address, ranges), *check_disjoint(scope, ranges)]
+        return [*check_reach(scope, address, ranges), *check_disjoint(scope, ranges)]
 
 
 async def check_release(session: HarvesterSession) -> list[Check]:
