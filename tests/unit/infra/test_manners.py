@@ -122,12 +122,10 @@ def test_a_virtual_address_is_not_forced_on_anybody(data: bytes, host: str) -> N
 @virtual
 async def test_a_user_whose_own_settings_are_wrong_does_not_close_the_endpoint_for_others() -> None:
     endpoint = Endpoint("harvester", LoopClock(), patience=2)
+    error = Unreachable("TLS failed: the CA in the kubeconfig is another one")
+    error.own = True
     for _ in range(5):
-        with pytest.raises(Unreachable):
-            async with endpoint.turn():
-                error = Unreachable("TLS failed: the CA in the kubeconfig is another one")
-                error.own = True
-                raise error
-    assert not endpoint.open
+        await _fail(endpoint, error)
+    assert not _is_open(endpoint)
     async with endpoint.turn():
         pass
