@@ -235,6 +235,10 @@ class ClusterDriver(Protocol[C, S]):
     async def list_owned(self, scope: ClusterScope[C, S]) -> Sequence[Owned]:
         """All machines with the mark of this cluster. Homeport looks for orphans among them."""
 
+    async def list_recent(self, scope: ClusterScope[C, S]) -> Sequence[Owned]:
+        """As `list_owned`, but may be seconds old: for vendors where one list of all machines serves many clusters."""
+        return await self.list_owned(scope)
+
     async def remove(self, scope: ClusterScope[C, S], owned: Owned) -> None:
         """Starts the deletion of an orphan that still carries its marks. It is not an error if it is gone."""
 

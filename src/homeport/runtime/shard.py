@@ -33,7 +33,7 @@ TABLE_ANNOTATION = "runtime.homeport.dev/shard-table"
 Members = tuple[str, ...]
 
 _WRITE = Write(field_manager="homeport-lease")
-_CALM_SECONDS = 60.0  # between two tables that only make shares even
+_CALM_SECONDS = 20.0  # between two tables that only make shares even
 
 # The holder of the Lease that replicas without shards compete for, while replicas with shards work: all of these renew
 # it together, under this one name. So there is never one that works on everything beside some that share.

@@ -149,7 +149,7 @@ async def test_a_cluster_at_rest_is_asked_through_its_watch_alone() -> None:
         await asyncio.sleep(600)
         asked = Counter(http.metrics.requests()) - before
         assert set(asked) == {"WATCH nodes"}
-        assert 30 <= asked.total() <= 40
+        assert 20 <= asked.total() <= 28
 
 
 @virtual
@@ -248,7 +248,7 @@ async def test_a_refused_credential_ends_the_connection_at_once_and_the_next_one
         await w.workload.client.delete(ACCOUNT, Key("default", "robot"))
         revoked = w.management.clock.monotonic()
         await w.until(lambda: w.remotes.get(CLUSTER) is None)
-        assert w.management.clock.monotonic() - revoked < 25.0
+        assert w.management.clock.monotonic() - revoked < 35.0
         assert "Unauthorized" in w.remotes.why(CLUSTER)
         await w.rotate(admin(w))
         await w.connected()

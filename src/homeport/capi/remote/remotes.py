@@ -43,7 +43,7 @@ __all__ = ["NODE", "Connect", "Remote", "Remotes"]
 
 WORKERS = 64  # so many clusters are dialled or probed at once; an unreachable one holds its worker for seconds
 PROBE_SECONDS = 10.0  # between probes of a cluster that does not answer
-QUIET_SECONDS = 25.0  # without an answer or an event of a watch, and the cluster is probed
+QUIET_SECONDS = 35.0  # without an answer or an event of a watch, and the cluster is probed
 PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5  # in a row, and the connection is given up
 SYNC_TIMEOUT = 60.0

@@ -29,7 +29,7 @@ Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, ne
 Probe = Callable[[Client], Coroutine[Any, Any, None]]
 Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
-RENEW_SECONDS = 20  # the longest that a watch of Nodes lasts before the server is asked again
+RENEW_SECONDS = 30  # the longest that a watch of Nodes lasts before the server is asked again
 
 _METHODS = frozenset(
     ("get", "list", "watch", "create", "replace", "patch", "apply", "delete", "delete_all")  # of Client

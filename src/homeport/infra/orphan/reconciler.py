@@ -102,11 +102,34 @@ class Orphans(Generic[C, M, S]):
         if not driver_scope.provisioned:
             report(True, "Succeeded", "")
         if due <= 0 or _asked(scope.object):
-            removed = await self._look(scope, driver_scope, sweep, report)
+            removed = not await self._is_clean(scope, driver_scope, sweep, report) and await self._look(
+                scope, driver_scope, sweep, report
+            )
             # A user who removed one should not read for ten minutes that it is still there.
             due = min(_REMOVED_SECONDS, self._provider.sweep_seconds) if removed else self._provider.sweep_seconds
             sweep.last = now + due - self._provider.sweep_seconds
         return due
+
+    async def _is_clean(
+        self, scope: Scope[C], driver_scope: ClusterScope[C, S], sweep: Sweep, report: Callable[[bool, str, str], None]
+    ) -> bool:
+        """A list that clusters share is enough to see that nothing is left over, as is usual. One that is seconds old
+        may lack a machine: the next look finds it. Nothing is removed because of it, and no record is dropped."""
+        if _asked(scope.object) or parse_deletions(scope.object.metadata.annotations):
+            return False
+        owned = await self._provider.cluster_driver.list_recent(driver_scope)
+        if self._unknown(scope, owned):
+            return False
+        sweep.ripe((), self._clock.monotonic())
+        report(True, "Succeeded", "")
+        return True
+
+    def _unknown(self, scope: Scope[C], owned: Sequence[Owned]) -> list[Owned]:
+        """Machines of the cluster that no InfraMachine accounts for."""
+        known = frozenset(each.metadata.uid for each in self._machines)
+        # An adoption that was interrupted leaves an InfraMachine without its Machine: the next one must see it.
+        ids = frozenset(filter(None, (machine_id(each) for each in self._machines if owners(each))))
+        return orphans_of(owned, scope.object.metadata.uid, known, ids)
 
     async def _look(
         self, scope: Scope[C], driver_scope: ClusterScope[C, S], sweep: Sweep, report: Callable[[bool, str, str], None]
@@ -137,10 +160,7 @@ class Orphans(Generic[C, M, S]):
             await self._annotate(scope, {DELETED: render_deletions(kept)})
 
     async def _judged(self, scope: Scope[C], driver_scope: ClusterScope[C, S], owned: Sequence[Owned]) -> list[Orphan]:
-        known = frozenset(each.metadata.uid for each in self._machines)
-        # An adoption that was interrupted leaves an InfraMachine without its Machine: the next one must see it.
-        ids = frozenset(filter(None, (machine_id(each) for each in self._machines if owners(each))))
-        orphans = orphans_of(owned, scope.object.metadata.uid, known, ids)
+        orphans = self._unknown(scope, owned)
         if not orphans:
             return []
         cluster = Key(scope.key.namespace, driver_scope.name)

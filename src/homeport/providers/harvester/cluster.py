@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.infra.error import Denied
 from homeport.infra.protocol import Check, FailureDomain, Owned, Power
+from homeport.infra.protocol import ClusterDriver as ClusterDriverProtocol
 from homeport.providers.harvester import endpoint
 from homeport.providers.harvester.endpoint import FindMachines, Scope, balancer_kind
 from homeport.providers.harvester.infracluster.belonging import left_behind
+from homeport.providers.harvester.infracluster.connection import HarvesterSession
 from homeport.providers.harvester.infracluster.resource import (
     CLAIM,
     CLUSTER_UID,
@@ -29,7 +32,7 @@ from homeport.runtime.cache import deleting, labels_of
 from homeport.runtime.outcome import Wait
 
 
-class ClusterDriver:
+class ClusterDriver(ClusterDriverProtocol[KubevirtCluster, HarvesterSession]):
     def __init__(self, preflight: Preflight, machines: FindMachines) -> None:
         self._preflight = preflight
         self._machines = machines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
@@ -12,7 +12,7 @@ from homeport.infra.protocol import Check, ClusterDriver, FailureDomain, Owned
 from homeport.providers.nutanix.connection import PrismSession
 from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, CLUSTER_MARK, MARK
 from homeport.providers.nutanix.preflight import Preflight, Scope
-from homeport.providers.nutanix.prism.record import Category
+from homeport.providers.nutanix.prism.record import Category, Vm
 from homeport.runtime.outcome import Wait
 
 log = structlog.get_logger(__name__)
@@ -88,12 +88,18 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
         return Wait("CategoryInUse", text, after=15.0, warning=True)
 
     async def list_owned(self, scope: Scope) -> Sequence[Owned]:
+        return await self._owned(scope, scope.session.inventory.current)
+
+    async def list_recent(self, scope: Scope) -> Sequence[Owned]:
+        return await self._owned(scope, scope.session.inventory.vms)
+
+    async def _owned(self, scope: Scope, read: Callable[[], Awaitable[Sequence[Vm]]]) -> Sequence[Owned]:
         category = await self._category(scope, create=False)
         if category is None:
             return []
         return [
             Owned(each.id, each.name, each.mark(MARK), each.mark(CLUSTER_MARK), each.addresses, each.power)
-            for each in await scope.session.inventory.current()
+            for each in await read()
             if category.id in each.category_ids
         ]
 
