@@ -54,6 +54,19 @@ def print_names(found: Iterable[tuple[str, str]]) -> None:
         click.echo(f"{kind.lower()}/{name}")
 
 
+def reader_gone() -> bool:
+    """Whether stdout is a pipe that nobody reads any more: a command that waits for changes would wait for ever."""
+    import select
+    import sys
+
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    except (OSError, ValueError):  # not a file
+        return False
+
+
 def print_lines(lines: Iterable[Line]) -> None:
     for line in lines:
         click.secho(line.text, **click_style(line.style))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from homeport.cli.output import listing_option, print_data, print_lines, print_names
+from homeport.cli.output import listing_option, print_data, print_lines, print_names, reader_gone
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def show(
                 print_names((each.kind, each.name) for tree in trees for each in tree.root.walk())
                 return
             last = _print(view, trees, last, watch=watch)
-            if not watch:
+            if not watch or reader_gone():
                 return
             await asyncio.sleep(_PAUSE_SECONDS)
 

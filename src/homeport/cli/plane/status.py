@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from homeport.app.hint import up_command
-from homeport.cli.output import listing_option, print_data, print_found, print_lines
+from homeport.cli.output import listing_option, print_data, print_found, print_lines, reader_gone
 from homeport.cli.plane.target import Down, Target, choose, place
 from homeport.cli.where import Where, located
 
@@ -76,7 +76,7 @@ def _show(target: Target, output: str | None, found: Description, *, controllers
 def _watch(ask: Callable[[], Description], show: Callable[[Description], None]) -> None:
     """On a terminal in place; elsewhere one after the other, and only what has changed."""
     before: object = None
-    while True:
+    while not reader_gone():
         found = ask()
         steady = [msgspec.structs.replace(each, seconds=0.0) for each in found.clusters]
         now = (steady, found.stuck, found.under_way)
