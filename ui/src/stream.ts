@@ -19,9 +19,15 @@ function receive(message: Message & { link?: Link; why?: string }): void {
   handlers.get(message.id ?? 0)?.(message);
 }
 
+/** The one script that the page may start, whoever asks. */
+function only(url: string): string {
+  if (url !== "worker.js") throw new TypeError(`${url} is not a script of this page`);
+  return url;
+}
+
 export function connect(): void {
   if ("SharedWorker" in globalThis) {
-    const policy = (globalThis as any).trustedTypes?.createPolicy("homeport", { createScriptURL: (url: string) => url });
+    const policy = (globalThis as any).trustedTypes?.createPolicy("homeport", { createScriptURL: only });
     const url = policy ? policy.createScriptURL("worker.js") : "worker.js";
     const worker = new SharedWorker(url as string, { type: "module", name: "homeport" });
     worker.port.onmessage = (event) => receive(event.data as Message);

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import orjson
+
 from homeport.api.meta import Unstructured
 from homeport.app.tree.grow import replicas, state, version
 from homeport.capi.object.cause import complaint
@@ -14,6 +16,7 @@ from homeport.machinery.condition import find
 MOST_COLUMNS = 24
 MOST_DEPTH = 8
 MOST_TEXT = 400
+MOST_BYTES = 4_000
 
 
 class ColumnError(ValueError):
@@ -88,4 +91,9 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    return value[:MOST_TEXT] if isinstance(value, str) else value
+    """A table is no place for a whole object, and 10,000 of them would be none for a browser."""
+    if isinstance(value, str):
+        return value[:MOST_TEXT]
+    if isinstance(value, dict | list) and len(orjson.dumps(value)) > MOST_BYTES:
+        return f"{len(value)} entries, too large for a table"
+    return value

@@ -44,7 +44,8 @@ class Forwarded(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         if "\r" in self.accept or "\n" in self.accept or not self.accept.startswith("application/"):
             raise ForwardError("invalid accept")
         parts = urlsplit(self.path)
-        if parts.scheme or parts.netloc or not self.path.isascii() or not self.path.isprintable() or " " in self.path:
+        plain = self.path.isascii() and self.path.isprintable() and not set(self.path) & set(" \\#")
+        if parts.scheme or parts.netloc or not plain:
             raise ForwardError(f"invalid path {self.path[:100]!r}")
         segments = unquote(parts.path).split("/")
         if ".." in segments or "." in segments or "" in segments[1:-1]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from homeport.api.meta import Resource
-from homeport.client.config import Config
+from homeport.client.config import Config, Impersonation
 from homeport.client.credential import Certificate, Static
 from homeport.client.http import HttpClient
 
@@ -22,6 +22,10 @@ class HandOver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certificate: str = ""
     key: str = ""
     namespace: str = ""
+    act_as: str = ""  # a kubeconfig may say that its user acts as somebody else; the API server checks whether they may
+    act_as_uid: str = ""
+    act_as_groups: tuple[str, ...] = ()
+    act_as_extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __repr__(self) -> str:
         return "HandOver(...)"
@@ -31,15 +35,28 @@ async def read(config: Config) -> HandOver:
     """The credential in use now; plug-ins are run. Raises ApiError if there is none."""
     header = await config.credential.header()
     cert = config.credential.certificate()
-    if cert is None:
-        return HandOver(header, namespace=config.namespace)
-    return HandOver(header, cert.cert.decode(), cert.key.decode(), config.namespace)
+    other = config.impersonate
+    return HandOver(
+        header,
+        "" if cert is None else cert.cert.decode(),
+        "" if cert is None else cert.key.decode(),
+        config.namespace,
+        other.user,
+        other.uid,
+        other.groups,
+        other.extra,
+    )
 
 
 def config_of(base: Config, given: HandOver) -> Config:
     """`base` says where the API server is; who asks is the caller alone."""
     cert = Certificate(given.certificate.encode(), given.key.encode()) if given.certificate else None
-    return replace(base, credential=Static(given.authorization, cert), namespace=given.namespace or "default")
+    return replace(
+        base,
+        credential=Static(given.authorization, cert),
+        namespace=given.namespace or "default",
+        impersonate=Impersonation(given.act_as, given.act_as_uid, given.act_as_groups, given.act_as_extra),
+    )
 
 
 async def user_of(config: Config) -> str:

@@ -86,7 +86,7 @@ class Sessions:
     def find(self, cookie: str, key: str) -> Session | None:
         """Both halves must be right."""
         found = self._sessions.get(_hash(cookie))
-        if found is None or not hmac.compare_digest(found.key.encode(), key.encode()):
+        if found is None or not hmac.compare_digest(_bytes(found.key), _bytes(key)):
             return None
         if why := self._over(found):
             self.end(found, why)
@@ -120,4 +120,9 @@ class Sessions:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_bytes(text)).hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    """Whatever a client sent in a header."""
+    return text.encode(errors="surrogateescape")

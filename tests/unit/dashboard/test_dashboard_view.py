@@ -9,6 +9,7 @@ from homeport.app.tree.branch import Branch
 from homeport.dashboard.column import MOST_TEXT, ColumnError, readers, row
 from homeport.dashboard.page import HEADERS, load
 from homeport.dashboard.topic.group import ALONE, grouped
+from homeport.dashboard.topic.log import readable
 
 
 def machine(name: str = "a", **status: object) -> Unstructured:
@@ -75,3 +76,23 @@ def test_the_page_is_packed_with_the_program() -> None:
     assert len(files["app.js"].packed) <= 60 * 1024
     assert b"<script>" not in files[""].plain  # the policy allows none
     assert "'unsafe" not in HEADERS["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b"\x1b[31mred\x1b[0m", "red"),
+        (b"\x1b]0;a new title\x07text", "text"),
+        (b"\x1b]8;;http://evil.example\x1b\\click\x1b]8;;\x1b\\", "click"),
+        (b"over\rwritten\x08\x00", "overwritten"),
+        (b"<script>alert(1)</script>", "<script>alert(1)</script>"),
+        (b"tab\tstays", "tab\tstays"),
+        (b"\xff\xfe", "\ufffd\ufffd"),
+    ],
+)
+def test_a_line_of_a_log_is_text_without_orders_to_a_terminal(line: bytes, shown: str) -> None:
+    assert readable(line) == shown
+
+
+def test_a_line_of_a_log_has_an_end() -> None:
+    assert len(readable(b"x" * 10_000_000)) < 5_000

@@ -47,7 +47,7 @@ function Sick({ line }: { line: Line }) {
       <State state={line.state} healthy={line.healthy} />
       <Bar done={line.ready} of={Math.max(line.desired, line.machines)} />
       <p class="cause">
-        {line.cause || "No object reports a cause yet."}{" "}
+        <span>{line.cause || "No object reports a cause yet."}</span>{" "}
         {line.at && <ObjectLink {...line.at} label={`Show ${line.at.kind} ${line.at.name}`} />}
       </p>
     </article>

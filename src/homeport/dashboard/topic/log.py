@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,6 +12,9 @@ from homeport.dashboard.person import Person
 from homeport.dashboard.topic.base import Send, Topic, TopicError
 
 _TAIL = 1_000
+_LONGEST = 4_000  # bytes of one line
+# Colours and cursor movements of terminals, and other characters that are not text.
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _AT_ONCE = 200
 
 
@@ -41,14 +45,23 @@ class Log(Topic):
         await self.send({"lines": [], "ended": True})
 
 
+def readable(line: bytes) -> str:
+    """A line as text: a log must not be able to hide or move what is in the page."""
+    cut = " ..." if len(line) > _LONGEST else ""
+    return _CONTROL.sub("", line[:_LONGEST].decode(errors="replace")) + cut
+
+
 async def _read(arriving: AsyncIterator[bytes], queue: asyncio.Queue[str | None]) -> None:
     rest = b""
     try:
         async for chunk in arriving:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                await queue.put(line.decode(errors="replace"))
+                await queue.put(readable(line))
+            rest = rest[: _LONGEST + 1]
         if rest:
-            await queue.put(rest.decode(errors="replace"))
+            await queue.put(readable(rest))
     finally:
-        await queue.put(None)
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():  # nobody reads the queue any more, and it may be full
+            await queue.put(None)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
-from http.cookies import SimpleCookie
+from http.cookies import CookieError, SimpleCookie
 
 import msgspec
 import orjson
@@ -32,6 +32,7 @@ COOKIE = "homeport-dashboard"
 KEY_HEADER = "X-Homeport-Key"
 _MOST_BYTES = 4 * 1024 * 1024
 _SWEEP_SECONDS = 60.0
+_ONCE = ("Host", "Origin", "Sec-Fetch-Site", "Cookie", "Content-Type", KEY_HEADER)  # which of two would count?
 
 
 class Refused(Exception):
@@ -111,6 +112,9 @@ class Dashboard:
 
     async def _answer(self, request: BaseRequest) -> StreamResponse:
         assert self._guard is not None
+        for name in _ONCE:
+            if len(request.headers.getall(name, ())) > 1:
+                raise Refused(400, f"the request has more than one {name}")
         if request.path == BASE + "login" and request.method == "POST":
             self._refuse(self._guard.refusal_of_login(request.headers))
             return await self._log_in(request)
@@ -193,7 +197,10 @@ class Dashboard:
         session.ending.append(leave)
 
     def _session(self, request: BaseRequest, key: str | None = None) -> Session:
-        cookies = SimpleCookie(request.headers.get("Cookie", ""))
+        try:
+            cookies = SimpleCookie(request.headers.get("Cookie", ""))
+        except CookieError:
+            cookies = SimpleCookie()
         cookie = cookies[COOKIE].value if COOKIE in cookies else ""
         session = self._sessions.find(cookie, request.headers.get(KEY_HEADER, "") if key is None else key)
         if session is None:

@@ -70,7 +70,7 @@ class _Stream:
                 continue
             try:
                 await self._take(orjson.loads(message.data))
-            except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
                 await self._send({"error": "expected a subscription"})
 
     async def _take(self, asked: dict[str, Any]) -> None:

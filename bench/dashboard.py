@@ -1,0 +1,239 @@
+"""The dashboard with many machines: what it costs the plane, and how the browser copes.
+
+    bench/dashboard.py [--machines 10000] [--changes 100] [--seconds 20]
+
+A plane as users start it serves one Cluster with that many Machines to Debian's Chromium. Needs chromium on PATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
+
+from dashboard_object import complain, count_ready, make, report  # noqa: E402
+from playwright.sync_api import Browser  # noqa: E402
+from process import cpu_seconds, resident_mib  # noqa: E402
+
+from e2e.browsing import Visit, chromium, homeport, log_in  # noqa: E402
+from homeport.client import kubeconfig  # noqa: E402
+from homeport.client.http import HttpClient  # noqa: E402
+from homeport.dashboard.page import load  # noqa: E402
+
+WATCH_TASKS = """
+globalThis.tasks = [];
+new PerformanceObserver((list) => { for (const each of list.getEntries()) tasks.push(Math.round(each.duration)); })
+  .observe({ type: "longtask", buffered: true });
+"""
+ROUNDS = 40
+
+
+class Writer:
+    """Writes from a thread of its own, with a connection of its own."""
+
+    def __init__(self, config: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._client = self._run(self._connect(config))
+
+    async def _connect(self, config: Path) -> HttpClient:
+        return HttpClient(kubeconfig.load(config))
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def do(self, work: Callable[..., Any], *args: Any) -> None:
+        self._run(work(self._client, *args))
+
+    def churn(self, machines: int, rate: int, seconds: float) -> Any:
+        return asyncio.run_coroutine_threadsafe(self._churn(machines, rate, seconds), self._loop)
+
+    async def _churn(self, machines: int, rate: int, seconds: float) -> float:
+        """Gives how many changes a second were made."""
+        begun, done = time.monotonic(), 0
+        while (passed := time.monotonic() - begun) < seconds:
+            due = int(passed * rate) - done
+            await asyncio.gather(
+                *(report(self._client, (done + k) * 7919 % machines, f"change {done + k}") for k in range(due))
+            )
+            done += due
+            await asyncio.sleep(0.05)
+        return done / seconds
+
+    def close(self) -> None:
+        self._run(self._client.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@contextmanager
+def plane(folder: Path) -> Iterator[tuple[Path, int]]:
+    data = folder / "data"
+    with open(folder / "log", "wb") as log:
+        command = [sys.executable, "-m", "homeport", "up", "--data", str(data), "--listen", "127.0.0.1:0"]
+        process = subprocess.Popen([*command, "--log-level", "warning"], stdout=log, stderr=subprocess.STDOUT)
+    try:
+        while not (data / "run.json").exists():
+            if process.poll() is not None:
+                raise SystemExit((folder / "log").read_text())
+            time.sleep(0.2)
+        yield data, process.pid
+    finally:
+        process.terminate()
+        process.wait(120)
+
+
+def link(data: Path) -> str:
+    done = homeport("dashboard", "--data", str(data))
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return done.stdout.split()[0]
+
+
+def at_rest(pid: int, seconds: float) -> float:
+    """Percent of one core."""
+    before = cpu_seconds([pid])
+    time.sleep(seconds)
+    return (cpu_seconds([pid]) - before) / seconds * 100
+
+
+def cold(browser: Browser, data: Path) -> tuple[float, float]:
+    """Seconds to the first paint, and until the front page has its content, in a browser that knows nothing."""
+    address = link(data)
+    begun = time.perf_counter()
+    visit = log_in(browser, address)
+    visit.page.wait_for_selector("main article")
+    whole = time.perf_counter() - begun
+    paint = visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000")
+    visit.page.context.close()
+    return float(paint), whole
+
+
+def p95(samples: list[float]) -> float:
+    return statistics.quantiles(samples, n=20)[-1]
+
+
+def appears(visit: Visit, text: str) -> None:
+    visit.page.wait_for_function(
+        "text => document.querySelector('main').innerText.includes(text)", arg=text, polling=10
+    )
+
+
+def delays(visit: Visit, write: Callable[[int], str]) -> list[float]:
+    found = []
+    for number in range(ROUNDS):
+        text = write(number)
+        written = time.perf_counter()
+        appears(visit, text)
+        found.append(time.perf_counter() - written)
+    return found
+
+
+def show(name: str, value: str) -> None:
+    print(f"{name:58} {value}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machines", type=int, default=10_000)
+    parser.add_argument("--changes", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="homeport-bench-") as folder, plane(Path(folder)) as (data, pid):
+        writer = Writer(data / "kubeconfig")
+        writer.do(make, asked.machines)
+        writer.do(complain, "first")
+        with chromium() as browser:
+            measure(browser, data, pid, writer, asked)
+        writer.close()
+    return 0
+
+
+def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argparse.Namespace) -> None:
+    files = load()
+    show("script of the first page, gzip, KB", f"{len(files['app.js'].packed) / 1000:.1f}")
+    time.sleep(10)  # what was created is looked at once by the controllers
+    alone = at_rest(pid, 20)
+    paints = [cold(browser, data) for _ in range(5)]
+    show("first paint, cold, s (median of 5)", f"{statistics.median(each[0] for each in paints):.2f}")
+    show("front page with its content, cold, s (median of 5)", f"{statistics.median(each[1] for each in paints):.2f}")
+    visit = log_in(browser, link(data))
+    visit.page.context.add_init_script(WATCH_TASKS)
+    visit.page.reload()
+    visit.page.wait_for_selector("main article")
+    time.sleep(45)  # the sessions of before have ended their watches
+    watched = at_rest(pid, 30)
+    show("the plane at rest, % of a core: no page, a page", f"{alone:.2f}, {watched:.2f}")
+    causes = delays(visit, lambda number: said(writer, number))
+    show(
+        "a cause on the front page, s after the write: median, p95",
+        f"{statistics.median(causes):.2f}, {p95(causes):.2f}",
+    )
+    visit.go("#/cluster/Cluster/default/big")
+    visit.page.wait_for_selector("ul.tree li")
+    trees = delays(visit, lambda number: counted(writer, number, asked.machines))
+    show("the tree, s after the write: median, p95", f"{statistics.median(trees):.2f}, {p95(trees):.2f}")
+    show("elements of the tree", str(visit.page.locator("ul.tree li").count()))
+    table(visit, writer, pid, asked)
+
+
+def table(visit: Visit, writer: Writer, pid: int, asked: argparse.Namespace) -> None:
+    page = visit.page
+    page.evaluate("tasks.length = 0")
+    begun = time.perf_counter()
+    visit.go("#/machines")
+    page.wait_for_selector(f"[role=table][aria-rowcount='{asked.machines + 1}']")
+    show("the table with all rows, s", f"{time.perf_counter() - begun:.2f}")
+    show("long tasks while it is filled, ms", str(page.evaluate("tasks")))
+    page.evaluate("tasks.length = 0")
+    before = cpu_seconds([pid])
+    churning = writer.churn(asked.machines, asked.changes, asked.seconds)
+    most = 0
+    while not churning.done():
+        page.evaluate("document.querySelector('[role=table]').scrollTop += 700")
+        most = max(most, page.locator("[role=row]").count())
+        time.sleep(0.2)
+    show("changes a second", f"{churning.result():.0f}")
+    show("long tasks over 50 ms meanwhile, with scrolling, ms", str(page.evaluate("tasks")))
+    show("row elements at most", str(most))
+    show("the plane meanwhile, % of a core", f"{(cpu_seconds([pid]) - before) / asked.seconds * 100:.0f}")
+    page.evaluate("tasks.length = 0")
+    taken = page.evaluate("""async () => {
+      const box = document.querySelector("input[type=search]");
+      const begun = performance.now();
+      box.value = "00042"; box.dispatchEvent(new Event("input", { bubbles: true }));
+      while (document.querySelector("[role=table]").ariaRowCount > 20) await new Promise(requestAnimationFrame);
+      return performance.now() - begun;
+    }""")
+    show("a filter, ms", f"{taken:.0f}")
+    show("memory of the plane, MiB", f"{resident_mib([pid]):.0f}")
+    heap = page.context.new_cdp_session(page).send("Runtime.getHeapUsage")["usedSize"]
+    show("heap of the page, MiB", f"{heap / 1024 / 1024:.0f}")
+
+
+def said(writer: Writer, number: int) -> str:
+    writer.do(complain, f"cause number {number}")
+    return f"cause number {number}"
+
+
+def counted(writer: Writer, number: int, machines: int) -> str:
+    writer.do(count_ready, number + 1)
+    return f"{number + 1} of {machines}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
