@@ -255,7 +255,9 @@ async def test_requests_that_are_too_large_are_refused(stage: Stage) -> None:
 )
 async def test_broken_cookies_are_nobody(stage: Stage, cookie: str) -> None:
     parts = urlsplit(stage.address)
-    head = f"GET /dashboard/session HTTP/1.1\r\nHost: {parts.netloc}\r\nX-Homeport-Key: \xff\r\nCookie: {cookie}\r\n\r\n"
+    head = (
+        f"GET /dashboard/session HTTP/1.1\r\nHost: {parts.netloc}\r\nX-Homeport-Key: \xff\r\nCookie: {cookie}\r\n\r\n"
+    )
     assert b" 401 " in await stage.send(head.encode("latin-1"))
 
 
