@@ -35,6 +35,7 @@ S = TypeVar("S", bound=Session)
 
 _SECRET = Resource("", "v1", "Secret", "secrets")
 _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
+_OF_CLUSTER = "infra.cluster"  # InfraClusters by the Cluster that they belong to
 
 
 def install(manager: Manager, provider: Provider[C, M, S], capi: Capi | None = None) -> None:
@@ -117,6 +118,7 @@ class _Links:
         self._provider = provider
         self._clusters = manager.informers.get(provider.cluster_kind).cache
         self._machines = manager.informers.get(provider.machine_kind).cache
+        self._clusters.add_index(_OF_CLUSTER, lambda infra: (f"{infra.metadata.namespace}/{_cluster_name(infra)}",))
         self._users = SourceIndex(self._clusters, "infra.sources", provider.connector.sources)
         of_machine = provider.machine_sources
         self._machine_users = SourceIndex(self._machines, "infra.sources", of_machine) if of_machine else None
@@ -170,8 +172,8 @@ class _Links:
     def waiting_for_machine(self, machine: Any) -> Iterable[Key]:
         """A cluster goes when its last machine has gone."""
         name = machine.metadata.labels.get(names.CLUSTER_NAME_LABEL, "")
-        for infra in self._clusters.list(machine.metadata.namespace):
-            if infra.metadata.deletion_timestamp and _cluster_name(infra) == name:
+        for infra in self._clusters.by(_OF_CLUSTER, f"{machine.metadata.namespace}/{name}"):
+            if infra.metadata.deletion_timestamp:
                 yield key_of(infra)
 
 

@@ -5,6 +5,7 @@ Control planes and bootstrap configurations may be of any kind that follows the 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from homeport.runtime.manager import Manager
 KUBEADM_PLANE = "KubeadmControlPlane"
 KUBEADM = "KubeadmConfig"
 _CLOUD_CONFIG = "cloud-config"
+_OF_CLUSTER = "infra.cluster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,10 @@ class ClusterPlan:
 NO_PLAN: ClusterPlan = ClusterPlan()
 
 
+def _cluster_index(deployment: MachineDeployment) -> Iterable[str]:
+    return (f"{deployment.metadata.namespace}/{deployment.spec.cluster_name}",)
+
+
 class Plans:
     """Reads plans from caches. Kinds that clusters refer to are watched from the first time they are needed."""
 
@@ -71,6 +77,10 @@ class Plans:
         self._clusters = manager.informers.get(Cluster).cache
         self._templates = manager.informers.get(template_kind).cache
         self._deployments = manager.informers.get(MachineDeployment).cache
+        with contextlib.suppress(ValueError):  # another provider's plans have added it
+            self._deployments.add_index(
+                _OF_CLUSTER, lambda each: (f"{each.metadata.namespace}/{each.spec.cluster_name}",)
+            )
         self._cluster_kind = cluster_kind.__resource__.kind
         self._template_kind = template_kind.__resource__.kind
         self._watched: dict[Any, Any] = {}
@@ -94,10 +104,9 @@ class Plans:
                 supplied = supplies_endpoint(plane, served)
                 machines += self._of_plane(ref.kind, plane, served, asker)
         there: set[str] = set()
-        for each in self._deployments.list(cluster.metadata.namespace):
-            if each.spec.cluster_name == cluster.metadata.name:
-                there.add(each.metadata.labels.get(TOPOLOGY_DEPLOYMENT_NAME_LABEL, ""))
-                machines += await self._of_deployment(each, asker)
+        for each in self._deployments.by(_OF_CLUSTER, f"{cluster.metadata.namespace}/{cluster.metadata.name}"):
+            there.add(each.metadata.labels.get(TOPOLOGY_DEPLOYMENT_NAME_LABEL, ""))
+            machines += await self._of_deployment(each, asker)
         return ClusterPlan((*machines, *_announced(cluster, there)), supplied)
 
     def _of_plane(self, kind: str, plane: Unstructured, served: ResolvedResource, asker: Key) -> Iterator[MachinePlan]:
