@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource
+from homeport.app.tree.grow import Memory
 from homeport.client.config import Config
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
@@ -32,6 +33,7 @@ class Person:
 
     def __init__(self, config: Config) -> None:
         self.client = HttpClient(config)
+        self.memory = Memory()  # of trees, for all pages
         self._feeds: dict[tuple[Resource, str], Feed] = {}
         self._lingering: dict[tuple[Resource, str], asyncio.TimerHandle] = {}
         self._kinds: list[Resource] | None = None

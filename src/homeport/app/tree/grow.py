@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from homeport.api.meta import Unstructured
 from homeport.app.tree.branch import Branch, Reference, Tree
 from homeport.app.tree.read import Found, source_of
 from homeport.capi.name import CONTROL_PLANE_LABEL, GROUP, TEMPLATE_SUFFIX, Condition
-from homeport.capi.object.cause import Part, cause, complaint, culprit
+from homeport.capi.object.cause import Part, ReportedProblem, blamed, complaint
 from homeport.capi.object.summary import conditions_of
 from homeport.machinery.condition import find
 from homeport.runtime.cache import deleting
@@ -23,35 +25,37 @@ _ADDONS = frozenset({"ClusterAddon", "TenantAddon", "ServiceSet", "ClusterResour
 _LEADING = (Condition.AVAILABLE, Condition.READY)
 
 
-def grow(found: Found, now: float, *, everything: bool = False) -> list[Tree]:
-    """One tree for each root. `everything`: with templates, bootstrap configurations and empty MachineSets."""
-    forest = _Forest(found.objects, now, everything)
+def grow(found: Found, now: float | None, *, everything: bool = False, memory: Memory | None = None) -> list[Tree]:
+    """One tree for each root. `everything`: with templates, bootstrap configurations and empty MachineSets.
+
+    Without `now`, nothing has an age. `memory` makes it quick to do again after a few objects changed.
+    """
+    memory = memory or Memory()
+    memory.forget_others(found.objects)
+    forest = _Forest(found.objects, now, everything, memory)
     made = []
     for root in found.roots:
         part = forest.part(root)
-        text = _sentence(part)
-        made.append(Tree(forest.branch(part), text, _reference(part) if text else None, found.unreadable))
+        text, at = _sentence(part, memory)
+        made.append(Tree(forest.branch(part), text, at, found.unreadable))
     return made
 
 
-def _sentence(part: Part) -> str:
+def _sentence(part: Part, memory: Memory) -> tuple[str, Reference | None]:
     """A root that is healthy has no cause, though one of its parts may be under way."""
-    said = complaint(part.object)
-    found = cause(part)
-    return found if said is not None or not _healthy(conditions_of(part.object)) else ""
-
-
-def _reference(part: Part) -> Reference | None:
-    found: Any = culprit(part)
-    if found is None:
-        return None
-    return Reference(str(found.get("kind")), found.namespace, found.name, str(found.get("apiVersion")))
+    root: Any = part.object
+    blame = blamed(part, memory.complaint)
+    if blame is None or (memory.complaint(root) is None and memory.facts(root).branch.healthy):
+        return "", None
+    found: Any = blame[1]
+    return blame[0], Reference(str(found.get("kind")), found.namespace, found.name, str(found.get("apiVersion")))
 
 
 class _Forest:
-    def __init__(self, objects: Sequence[Unstructured], now: float, everything: bool) -> None:
+    def __init__(self, objects: Sequence[Unstructured], now: float | None, everything: bool, memory: Memory) -> None:
         self._now = now
         self._everything = everything
+        self._memory = memory
         self._below: dict[str, list[Unstructured]] = defaultdict(list)
         here = {each.uid: each for each in objects}
         # Of kinds with the same name, that of Cluster API counts.
@@ -76,7 +80,7 @@ class _Forest:
                 found.append(each)
             elif kind == "MachineSet":
                 found += self._of_set(obj, each)
-            elif not kind.endswith(TEMPLATE_SUFFIX) and not _is_ready_config(each):
+            elif not kind.endswith(TEMPLATE_SUFFIX) and not self._is_ready_config(each):
                 found.append(each)
         return found
 
@@ -90,36 +94,80 @@ class _Forest:
 
     def branch(self, part: Part, above: Unstructured | None = None) -> Branch:
         obj: Any = part.object
+        facts = self._memory.facts(obj)
         children = [self.branch(each, obj) for each in part.children]
+        place = "" if above is None else role(obj, above)
+        age = self._age(obj)
+        problem = facts.problem
+        if problem and facts.waits and any(child.problem for each in children for child in each.walk()):
+            problem = ""  # something below it reports more
+        own = facts.branch
+        if not children and (own.role, own.age_seconds, own.problem) == (place, age, problem):
+            return own
+        made = msgspec.structs.replace(
+            own, role=place, age_seconds=age, problem=problem, children=[*children, *facts.nodes]
+        )
+        if not children:
+            facts.branch = made
+        return made
+
+    def _age(self, obj: Unstructured) -> float | None:
+        created = obj.metadata.get("creationTimestamp")
+        return max(0.0, self._now - parse_time(created)) if created and self._now is not None else None
+
+    def _is_ready_config(self, obj: Unstructured) -> bool:
+        """A bootstrap configuration that has done its work."""
+        return "bootstrap" in str(obj.get("apiVersion")) and self._memory.complaint(obj) is None
+
+
+class _Facts:
+    """What one object says, wherever it is in the tree."""
+
+    __slots__ = ("branch", "nodes", "object", "problem", "said", "waits")
+
+    def __init__(self, obj: Unstructured) -> None:
+        self.object = obj
+        self.said = complaint(obj)
+        self.waits = self.said is not None and self.said.waits
         conditions = list(conditions_of(obj))
-        return Branch(
+        healthy = _healthy(conditions)
+        explained = any(each.get("status") == "False" and each.get("message") for each in conditions)
+        self.problem = self.said.message if self.said is not None and (explained or not healthy) else ""
+        self.nodes = _node(obj)
+        self.branch = Branch(
             kind=str(obj.get("kind")),
             name=obj.name,
             namespace=obj.namespace,
             api_version=str(obj.get("apiVersion")),
-            role="" if above is None else role(obj, above),
-            healthy=_healthy(conditions),
+            healthy=healthy,
             state=state(obj, conditions),
             version=version(obj),
             replicas=replicas(obj),
-            problem=_problem(obj, conditions, children),
-            age_seconds=self._age(obj),
+            problem=self.problem,
             conditions=[dict(each) for each in conditions],
-            children=[*children, *_node(obj)],
+            children=self.nodes,
         )
 
-    def _age(self, obj: Unstructured) -> float | None:
-        created = obj.metadata.get("creationTimestamp")
-        return max(0.0, self._now - parse_time(created)) if created else None
 
+class Memory:
+    """What each object says, until it changes: a live view looks at the same 10,000 objects again and again."""
 
-def _problem(obj: Unstructured, conditions: Sequence[Any], children: Sequence[Branch]) -> str:
-    """What the object reports, unless it only waits for something below it that reports more."""
-    said = complaint(obj)
-    if said is None or (said.waits and any(child.problem for each in children for child in each.walk())):
-        return ""
-    explained = any(each.get("status") == "False" and each.get("message") for each in conditions)
-    return said.message if explained or not _healthy(conditions) else ""
+    def __init__(self) -> None:
+        self._held: dict[str, _Facts] = {}
+
+    def facts(self, obj: Unstructured) -> _Facts:
+        held = self._held.get(obj.uid)
+        if held is None or held.object is not obj:
+            held = self._held[obj.uid] = _Facts(obj)
+        return held
+
+    def complaint(self, obj: Any) -> ReportedProblem | None:
+        return self.facts(obj).said
+
+    def forget_others(self, objects: Sequence[Unstructured]) -> None:
+        if len(self._held) > 2 * len(objects):
+            kept = {each.uid for each in objects}
+            self._held = {uid: held for uid, held in self._held.items() if uid in kept}
 
 
 def _owner(obj: Unstructured, here: dict[str, Unstructured]) -> str:
@@ -157,11 +205,6 @@ def role(obj: Unstructured, above: Unstructured) -> str:
     if kind == "Machine":
         return CONTROL_PLANE if CONTROL_PLANE_LABEL in (obj.metadata.get("labels") or {}) else WORKERS
     return OTHER
-
-
-def _is_ready_config(obj: Unstructured) -> bool:
-    """A bootstrap configuration that has done its work."""
-    return "bootstrap" in str(obj.get("apiVersion")) and complaint(obj) is None
 
 
 def _healthy(conditions: Iterable[Any]) -> bool | None:

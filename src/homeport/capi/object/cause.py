@@ -9,7 +9,7 @@ no condition below it says better.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,33 +53,28 @@ class Part:
 
 def cause(part: Part) -> str:
     """The sentence; '' when nothing is wrong. The object that is asked about is not named itself."""
-    found = _deepest(part)
+    found = blamed(part)
+    return "" if found is None else found[0]
+
+
+def blamed(part: Part, said: Complain | None = None) -> tuple[str, AnyObject] | None:
+    """The sentence, and the object that reports it. `said` answers as `complaint` does."""
+    found = _deepest(part, said or complaint)
     if found is None:
-        return ""
-    path, message = found
-    return ": ".join([*(_called(each) for each in path[1:]), message])
+        return None
+    path, reported = found
+    return ": ".join([*(_called(each) for each in path[1:]), reported.message]), path[-1].object
 
 
-def culprit(part: Part) -> AnyObject | None:
-    """The object that reports what `cause` says."""
-    found = _deepest(part)
-    return None if found is None else found[0][-1].object
-
-
-def _deepest(part: Part) -> tuple[list[Part], str] | None:
+def _deepest(part: Part, said: Complain) -> tuple[list[Part], ReportedProblem] | None:
     """The way to the object that says what is wrong, and what it says."""
-    own = complaint(part.object)
-    below = [found for found in map(_deepest, part.children) if found is not None]
-    if below and (own is None or own.waits or any(_firm(found) for found in below)):
-        path, message = next((found for found in below if _firm(found)), below[0])
-        return [part, *path], message
-    return None if own is None else ([part], own.message)
-
-
-def _firm(found: tuple[list[Part], str]) -> bool:
-    """Whether the object at the end of the way has a cause of its own rather than waiting for another."""
-    said = complaint(found[0][-1].object)
-    return said is not None and not said.waits
+    own = said(part.object)
+    below = [found for each in part.children if (found := _deepest(each, said)) is not None]
+    firm = next((found for found in below if not found[1].waits), None)
+    if below and (own is None or own.waits or firm is not None):
+        path, reported = firm or below[0]
+        return [part, *path], reported
+    return None if own is None else ([part], own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +83,9 @@ class ReportedProblem:
 
     message: str
     waits: bool
+
+
+Complain = Callable[[AnyObject], ReportedProblem | None]
 
 
 def complaint(obj: AnyObject) -> ReportedProblem | None:

@@ -4,6 +4,7 @@ browser reads."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ from homeport.dashboard.person import Person
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 GATHER_SECONDS = 0.1
+REST_SHARE = 3.0  # what took a second is not done again within three: the plane has other work
+MOST_REST_SECONDS = 5.0
 
 
 class TopicError(Exception):
@@ -29,6 +32,7 @@ class Topic:
         self.person = person
         self.send = send
         self._dirty = asyncio.Event()
+        self._rests_until = 0.0
         self._held: list[tuple[Feed, Callable[[Key, Unstructured | None], None]]] = []
 
     def follow(self, resource: Resource, namespace: str) -> Feed:
@@ -61,9 +65,13 @@ class Topic:
             self._dirty.set()
             while True:
                 await self._dirty.wait()
-                await asyncio.sleep(self.gather_seconds)
+                await asyncio.sleep(max(self.gather_seconds, self._rests_until - time.monotonic()))
                 self._dirty.clear()
-                for each in await self.message():
+                begun = time.monotonic()
+                messages = await self.message()
+                now = time.monotonic()
+                self._rests_until = now + min(MOST_REST_SECONDS, REST_SHARE * (now - begun))
+                for each in messages:
                     await self.send(each)
         finally:
             for feed, changed in self._held:
