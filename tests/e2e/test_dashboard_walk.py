@@ -197,3 +197,33 @@ def test_there_is_no_bench_without_simulators(ours: Cluster) -> None:
     refused = ours.run("get", "--raw", "/homeport/sim")
     assert refused.code != 0
     assert "NotFound" in refused.err
+
+
+def test_the_console_of_a_vm_and_the_logs_about_a_machine_are_shown(visit: Visit, site: Site) -> None:
+    names = site.kubectl.ok("get", "machines", "-l", "cluster.x-k8s.io/deployment-name=harbour-workers", "-o", "name")
+    machine = names.split()[0].rpartition("/")[2]
+    visit.go(f"#/object/cluster.x-k8s.io/machines/default/{machine}")
+    tabs = visit.page.get_by_role("navigation", name="Parts of the object")
+    tabs.get_by_role("link", name="console").click()
+    console = visit.page.get_by_role("log", name=f"Console of {machine}")
+    expect(console).to_contain_text("This node has joined the cluster")
+    accessible(visit)
+    tabs.get_by_role("link", name="logs").click()
+    rows = visit.page.get_by_role("table", name=f"Logs about {machine}").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text(f"default/{machine}", timeout=LONG)
+    expect(visit.page.locator(".command code")).to_have_text(f"homeport logs machine/{machine} -n default")
+    accessible(visit)
+
+
+def test_the_logs_of_a_cluster_are_about_everything_that_belongs_to_it(visit: Visit) -> None:
+    visit.go("#/cluster/Cluster/default/harbour?tab=logs")
+    table = visit.page.get_by_role("table", name="Logs about harbour")
+    expect(table).to_be_visible(timeout=LONG)
+    for controller in ("machine", "kubeadmcontrolplane"):
+        expect(table.get_by_role("row").filter(has_text=controller).first).to_be_visible()
+
+
+def test_one_container_of_the_plane_is_followed(visit: Visit) -> None:
+    visit.go("#/logs?pod=homeport-system/homeport&container=machine&text=default/harbour")
+    expect(visit.page.get_by_role("log")).to_contain_text("default/harbour")
+    accessible(visit)

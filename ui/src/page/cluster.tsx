@@ -4,6 +4,7 @@ import { amend, href, route } from "../route";
 import { age, ObjectLink, State, useTopic } from "../ui";
 import { Actions } from "../act";
 import { clusterOf, spaceOf, walk, type Branch } from "../branch";
+import { ObjectLogs } from "./logs";
 import { Happened } from "./timeline";
 import { MachineTable } from "./machines";
 
@@ -29,7 +30,7 @@ export function Cluster() {
           {state.cause && <p class="cause banner" role="alert">{state.cause}</p>}
           <Actions kind={tree.kind} apiVersion={tree.apiVersion} namespace={namespace} name={name} tree={tree} />
           <nav class="tabs" aria-label="Parts of the cluster">
-            {["tree", "machines", "conditions", "timeline"].map((each) => (
+            {["tree", "machines", "conditions", "timeline", "logs"].map((each) => (
               <a key={each} href={href(route.value.parts, { tab: each })} aria-current={tab === each ? "page" : undefined}
                 onClick={(event) => { event.preventDefault(); amend({ tab: each }); }}>{each}</a>
             ))}
@@ -37,6 +38,7 @@ export function Cluster() {
           {tab === "tree" && <ul class="tree" aria-label={`Objects of ${name}`}><Node branch={tree} level={1} /></ul>}
           {tab === "machines" && <MachineTable cluster={clusterOf(tree)} namespace={spaceOf(tree)} />}
           {tab === "conditions" && <Matrix tree={tree} />}
+          {tab === "logs" && <ObjectLogs kind={kind} namespace={namespace} name={name} />}
           {tab === "timeline" && <Happened namespace={spaceOf(tree)} about={name} />}
         </>
       )}

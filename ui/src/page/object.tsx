@@ -2,11 +2,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { byPlural, kinds, path, type Kind } from "../kind";
 import { diff, type Line } from "../diff";
-import { route, href } from "../route";
+import { amend, href, route } from "../route";
 import { may, Refusal, send } from "../request";
 import { Command, report } from "../ui";
 import { Rehearsal } from "../rehearsal";
+import { Console, ObjectLogs } from "./logs";
 import { Happened } from "./timeline";
+
+const CAPI = "cluster.x-k8s.io";
 
 /** Without what the server keeps for itself: nobody edits it, and it hides the rest. */
 function tidy(text: string): string {
@@ -25,7 +28,23 @@ export function ObjectPage() {
   const [, group = "", plural = "", space = "", name = ""] = route.value.parts;
   const kind = byPlural(plural, group === "core" ? "" : group);
   if (!kind) return <p class="lonely">{kinds.value.length ? `The API server has no ${plural}.` : "Reading the kinds …"}</p>;
-  return <Editor key={route.value.parts.join("/")} kind={kind} namespace={space === "-" ? "" : space} name={name} />;
+  const namespace = space === "-" ? "" : space;
+  const tabs = ["yaml", "logs", ...(kind.kind === "Machine" && kind.group === CAPI ? ["console"] : [])];
+  const tab = route.value.query.get("tab") ?? "yaml";
+  return (
+    <>
+      <h1>{name} <small>{kind.kind}{namespace ? ` in ${namespace}` : ""} · <a href={href(["kinds", kind.group || "core", kind.plural])}>all {kind.plural}</a></small></h1>
+      <nav class="tabs" aria-label="Parts of the object">
+        {tabs.map((each) => (
+          <a key={each} href={href(route.value.parts, { tab: each })} aria-current={tab === each ? "page" : undefined}
+            onClick={(event) => { event.preventDefault(); amend({ tab: each, q: "" }); }}>{each === "yaml" ? "YAML" : each}</a>
+        ))}
+      </nav>
+      {tab === "yaml" && <Editor key={route.value.parts.join("/")} kind={kind} namespace={namespace} name={name} />}
+      {tab === "logs" && <ObjectLogs kind={kind.kind} namespace={namespace} name={name} />}
+      {tab === "console" && <Console namespace={namespace} machine={name} />}
+    </>
+  );
 }
 
 function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name: string }) {
@@ -73,7 +92,6 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
   const changed = held !== null && text !== held;
   return (
     <>
-      <h1>{name} <small>{kind.kind}{namespace ? ` in ${namespace}` : ""} · <a href={href(["kinds", kind.group || "core", kind.plural])}>all {kind.plural}</a></small></h1>
       {problem && <p class="cause banner" role="alert">{problem}</p>}
       {theirs && <section><h2>Changed by somebody else meanwhile</h2><Difference lines={theirs} /><button type="button" onClick={() => void load()}>Start again from their version</button></section>}
       {secret && <p class="faint">Values of Secrets are shown as they are stored (base64).</p>}

@@ -87,4 +87,8 @@ async def _upgrade(options: dict[str, Any], person: Person, config: Config, erra
     return await upgrade(person.client, options)
 
 
-_ERRANDS: dict[str, _Do] = {"plan": _plan, "heal": _heal, "rollout": _rollout, "upgrade": _upgrade}
+async def _logs(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    return await errands.run("logs", options, person, config)
+
+
+_ERRANDS: dict[str, _Do] = {"plan": _plan, "logs": _logs, "heal": _heal, "rollout": _rollout, "upgrade": _upgrade}

@@ -37,13 +37,14 @@ def do(order: Order) -> Outcome:
     from homeport.app.discovery.source import NoSource
     from homeport.app.rehearsal.copy import NotReadable
     from homeport.app.rehearsal.preflight import Refused
+    from homeport.app.tree.read import NoCluster
     from homeport.dashboard.errand.plan import TooLarge
     from homeport.infra.error import ProviderError
     from homeport.machinery.yaml import YamlError
 
     try:
         return Outcome(result=msgspec.to_builtins(_ERRANDS[order.errand](order)))
-    except (ApiError, NotReadable, Refused, TooLarge, NoSource, ProviderError, YamlError) as error:
+    except (ApiError, NotReadable, Refused, TooLarge, NoSource, ProviderError, YamlError, NoCluster) as error:
         return Outcome(problem=str(error))
 
 
@@ -64,7 +65,13 @@ def with_client(order: Order, work: Callable[[Any], Coroutine[Any, Any, Any]]) -
     return asyncio.run(call())
 
 
-_ERRANDS: dict[str, Callable[[Order], Any]] = {"plan": _plan}
+def _logs(order: Order) -> Any:
+    from homeport.dashboard.errand.record import logged
+
+    return with_client(order, lambda client: logged(client, order.options))
+
+
+_ERRANDS: dict[str, Callable[[Order], Any]] = {"plan": _plan, "logs": _logs}
 
 if __name__ == "__main__":
     main()

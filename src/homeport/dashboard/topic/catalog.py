@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from homeport.dashboard.person import Person
 from homeport.dashboard.topic.base import Send, Topic, TopicError
 from homeport.dashboard.topic.forest import Forest, OneTree
-from homeport.dashboard.topic.log import Log
+from homeport.dashboard.topic.log import Console, Log
 from homeport.dashboard.topic.rows import Rows
 from homeport.dashboard.topic.timeline import Timeline
 
@@ -16,7 +16,14 @@ class _Make(Protocol):
     def __call__(self, person: Person, send: Send, options: dict[str, Any], /) -> Topic: ...
 
 
-_TOPICS: dict[str, _Make] = {"rows": Rows, "overview": Forest, "tree": OneTree, "timeline": Timeline, "log": Log}
+_TOPICS: dict[str, _Make] = {
+    "rows": Rows,
+    "overview": Forest,
+    "tree": OneTree,
+    "timeline": Timeline,
+    "log": Log,
+    "console": Console,
+}
 
 
 def open_topic(name: str, person: Person, send: Send, options: Any) -> Topic:
