@@ -147,6 +147,7 @@ class Condition:
     WORKER_MACHINES_READY = "WorkerMachinesReady"
     WORKER_MACHINES_UP_TO_DATE = "WorkerMachinesUpToDate"
     REMOTE_CONNECTION_PROBE = "RemoteConnectionProbe"
+    NETWORK_PLUGIN_READY = "NetworkPluginReady"
     VARIABLES_READY = "VariablesReady"
     REF_VERSIONS_UP_TO_DATE = "RefVersionsUpToDate"
 
@@ -236,6 +237,7 @@ class Reason:
     NO_WORKERS = "NoWorkers"
     PROBE_SUCCEEDED = "ProbeSucceeded"
     PROBE_FAILED = "ProbeFailed"
+    NO_NETWORK_PLUGIN = "NoNetworkPlugin"
     WAITING_FOR_BEFORE_DELETE_HOOK = "WaitingForBeforeDeleteHook"
     WAITING_FOR_WORKERS_DELETION = "WaitingForWorkersDeletion"
     WAITING_FOR_CONTROL_PLANE_DELETION = "WaitingForControlPlaneDeletion"

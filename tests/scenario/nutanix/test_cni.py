@@ -10,6 +10,7 @@ from homeport.api.addons.v1beta2 import ClusterResourceSet
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key
+from homeport.machinery.condition import find
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.workload.kind import DAEMON_SET, NODE
 from scenario.nutanix import cni, manifest
@@ -96,6 +97,7 @@ def test_without_a_network_the_nodes_stay_not_ready_and_the_cluster_says_why(
             await site.until(Machine, (await site.list(Machine))[0].metadata.name, lambda m: m.status.node_ref, 900)
             await site.plane.settle(quiet=120)
             assert set((await ready(site)).values()) == {"False"}
+            await site.condition(Cluster, NAME, "NetworkPluginReady", "False", "NoNetworkPlugin", "ClusterAddon")
             if objects:
                 await site.condition(ClusterResourceSet, label, "ResourcesApplied", "True", "Applied")
 
@@ -107,5 +109,7 @@ async def test_a_network_that_comes_late_is_enough() -> None:
     async with nutanix_site(cni=False) as site:
         await site.have(*cluster_objects("late"))
         await site.condition(Cluster, NAME, "Available", "False", "cni plugin not initialized", timeout=900)
+        await site.condition(Cluster, NAME, "NetworkPluginReady", "False", "NoNetworkPlugin", timeout=900)
         await site.have(*cni.delivered("late", cni.kindnet()))
         await site.running(NAME, 1, 1)
+        await site.until(Cluster, NAME, lambda c: not find(c.status.conditions, "NetworkPluginReady"), 900)

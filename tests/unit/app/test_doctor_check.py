@@ -10,6 +10,7 @@ from homeport.api.meta import Unstructured
 from homeport.app.doctor.diagnosis import Commands, Diagnosis
 from homeport.app.doctor.examine import examine
 from homeport.app.doctor.fact import Facts, Workload
+from homeport.app.doctor.probe import Probe
 from homeport.app.report.description import Description, PartState
 from homeport.client.protocol import Key
 from homeport.runtime.clock import parse_time, rfc3339
@@ -160,3 +161,20 @@ def test_a_cloud_controller_manager_that_is_late_is_told_from_one_that_never_com
     assert cause.consequences == ["Cluster harbour"]
     [off] = workload(nodes=[uninitialized(600)], pods=[pod("ccm-x", "", "")])
     assert "Pod kube-system/ccm-x should do it and is not started" in off.message
+
+
+@pytest.mark.parametrize(
+    ("reason", "layer", "serious"),
+    [
+        ("TaskFailed", "machine", True),
+        ("TaskOverdue", "machine", True),
+        ("VendorWarning", "machine", True),
+        ("QuotaUsedUp", "capacity", True),
+        ("QuotaNearlyUsedUp", "capacity", False),
+    ],
+)
+def test_what_the_provider_records_is_a_finding(reason: str, layer: str, serious: bool) -> None:
+    probes = [Probe(obj("NutanixMachine", "m"), reason, "what the provider says about it")]
+    [found] = examine(Facts(NOW, [], commands=COMMANDS, probes=probes))
+    assert (found.cause, found.layer, found.serious) == (reason, layer, serious)
+    assert found.cure.startswith("kubectl --kubeconfig /data/kubeconfig describe nutanixmachine m")

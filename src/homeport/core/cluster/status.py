@@ -12,6 +12,7 @@ from homeport.capi.object import summary
 from homeport.capi.object.cause import causes, described
 from homeport.capi.object.ownership import controller_of
 from homeport.core.cluster import replicas
+from homeport.core.cluster.network import network_plugin
 from homeport.core.cluster.observed import Observed, to_be_remediated, unhealthy
 from homeport.core.related import Related
 from homeport.core.verdict import Verdict, deletion_verdict, mirrored, put_verdict
@@ -48,12 +49,17 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
         put_verdict(cluster, kind, verdict, now)
     for kind in _REPEATED:
         _repeat(cluster, seen.infrastructure, kind, now)
+    missing, seconds = network_plugin(cluster, found.machines, now)
+    if missing is None:
+        cluster.status.conditions = condition.drop(cluster.status.conditions, Condition.NETWORK_PLUGIN_READY)
+    else:
+        put_verdict(cluster, Condition.NETWORK_PLUGIN_READY, missing, now)
     put_verdict(cluster, Condition.AVAILABLE, available(cluster, seen), now)
     cluster.status.conditions = summary.ordered(cluster.status.conditions)
     cluster.status.phase = phase(cluster)
     if seen.trouble is None:
         cluster.status.observed_generation = cluster.metadata.generation
-    return _timer([*found.control_plane, *found.plain_workers], now)
+    return _timer([*found.control_plane, *found.plain_workers], now, seconds)
 
 
 def _verdicts(cluster: Cluster, seen: Observed, initialized: Verdict, now: float) -> dict[str, Verdict]:
@@ -184,8 +190,8 @@ def _age(machine: Machine, now: float) -> float:
     return now - parse_time(created) if created else 0.0
 
 
-def _timer(found: Iterable[Machine], now: float) -> Wait | None:
-    """A Machine that nobody has compared by then is told about."""
+def _timer(found: Iterable[Machine], now: float, seconds: float) -> Wait | None:
+    """A Machine that nobody has compared by then is told about. `seconds`: what else changes by the passing of time."""
     young = [
         _YOUNG_SECONDS - age + 1.0
         for m in found
@@ -193,6 +199,7 @@ def _timer(found: Iterable[Machine], now: float) -> Wait | None:
         if controller_of(m) and not condition.find(m.status.conditions, Condition.UP_TO_DATE)
         if (age := _age(m, now)) <= _YOUNG_SECONDS
     ]
+    young += [seconds] if seconds else []
     return Wait("WaitingForMachines", after=min(young), quiet=True) if young else None
 
 
@@ -288,6 +295,9 @@ def root_cause(cluster: Cluster, seen: Observed) -> str:
         return seen.refused.message
     if seen.trouble is not None:
         return seen.trouble[1]
+    plugin = condition.find(cluster.status.conditions, Condition.NETWORK_PLUGIN_READY)
+    if plugin is not None:
+        return str(plugin["message"])
     return _booting(cluster, seen) or next(iter(causes(seen.parts)), "")
 
 

@@ -40,6 +40,9 @@ class Task:
     entity_ids: tuple[str, ...] = ()
     error: str = ""  # what the vendor says, codes included
     codes: tuple[str, ...] = field(default=())
+    operation: str = ""  # as the vendor calls it
+    names: tuple[str, ...] = field(default=())  # of what it makes or changes, where the vendor says so
+    created: float = 0.0
 
     @property
     def unfinished(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from homeport.app.doctor.diagnosis import Diagnosis
 from homeport.app.doctor.fact import Facts, Problem
 
@@ -26,6 +28,14 @@ _FAILED = frozenset(
         "VMTerminal",
     }
 )
+# What a provider records > the layer.
+_RECORDED = {
+    "TaskFailed": "machine",
+    "TaskOverdue": "machine",
+    "VendorWarning": "machine",
+    "QuotaUsedUp": "capacity",
+    "QuotaNearlyUsedUp": "capacity",
+}
 
 
 def credential(facts: Facts) -> Iterator[Diagnosis]:
@@ -38,9 +48,20 @@ def credential(facts: Facts) -> Iterator[Diagnosis]:
             yield diagnose(each, "credential", _edit_secret(facts, secret) or edit(facts, each))
 
 
+def recorded(facts: Facts) -> Iterator[Diagnosis]:
+    """What the provider itself records: failed and overdue tasks, quotas, warnings about machines."""
+    for each in facts.probes:
+        if each.reason in _RECORDED:
+            problem = Problem(each.object, "Probe", each.reason, each.message)
+            found = diagnose(problem, _RECORDED[each.reason], show(facts, problem))
+            yield msgspec.structs.replace(found, serious=each.reason != "QuotaNearlyUsedUp")
+
+
 def probed(facts: Facts) -> Iterator[Diagnosis]:
     """Providers that did not let us in just now, also where the objects have not noticed it yet."""
     for each in facts.probes:
+        if each.reason in _RECORDED:
+            continue
         problem = Problem(each.object, "Probe", each.reason, each.message)
         secret = _SECRET.search(each.message)
         unusable = secret is not None and each.reason != "Unreachable"
@@ -107,4 +128,4 @@ def _edit_secret(facts: Facts, secret: re.Match[str] | None) -> str:
     return "" if secret is None else facts.commands.kubectl("edit", "secret", secret.group(2), "-n", secret.group(1))
 
 
-CHECKS = (credential, probed, certificate, connection, capacity, task, orphan)
+CHECKS = (credential, probed, recorded, certificate, connection, capacity, task, orphan)

@@ -36,6 +36,7 @@ OPTIONAL = frozenset({ADDRESSES, AUTHENTICATION, AUDIT, RENAMED})  # reported on
 _SUMMARISED = (
     "TopologyReconciled",
     "InfrastructureReady",
+    "NetworkPluginReady",
     "ControlPlaneInitialized",
     "ControlPlaneAvailable",
     "ControlPlaneMachinesReady",

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from homeport.infra.protocol import Power
 from homeport.infra.vendor.task import Task
+from homeport.infra.vendor.trouble import Quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Project(Entity):
-    pass
+    quotas: tuple[Quota, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +265,9 @@ class Prism(Protocol):
         """Returns when all of it was sent."""
 
     async def delete_image(self, image: Image) -> str: ...
+    async def recent_tasks(self) -> list[Task]:
+        """The newest hundred of all users, in any state."""
+
     async def tasks(self, ids: Sequence[str]) -> list[Task]:
         """Many in one call where the API can. One that is not known any more is left out."""
 

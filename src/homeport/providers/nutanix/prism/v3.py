@@ -104,7 +104,9 @@ class PrismV3:
         return wire.task_of(reply.body)
 
     async def projects(self) -> list[Project]:
-        return [Project(wire.uuid_of(each), wire.name_of(each)) for each in await self._list("project")]
+        return [
+            Project(wire.uuid_of(each), wire.name_of(each), wire.quotas(each)) for each in await self._list("project")
+        ]
 
     async def containers(self) -> list[Container]:
         raise Rejected(
@@ -249,6 +251,11 @@ class PrismV3:
                 continue
         return found
 
+    async def recent_tasks(self) -> list[Task]:
+        body = {"kind": "task", "length": _PAGE, "sort_attribute": "creation_time_usecs", "sort_order": "DESCENDING"}
+        reply = await self._client.call("POST", f"{_ROOT}/tasks/list", body=body, what="tasks")
+        return [_task(each) for each in reply.body.get("entities") or ()]
+
     # -- pages -------------------------------------------------------------------------------------------------
 
     async def _list(self, kind: str, wanted: str = "") -> list[dict[str, Any]]:
@@ -313,4 +320,7 @@ def _task(each: Mapping[str, Any]) -> Task:
         tuple(ref["uuid"] for ref in each.get("entity_reference_list") or () if ref.get("uuid")),
         str(each.get("error_detail") or ""),
         tuple(filter(None, [str(each.get("error_code") or "")])),
+        str(each.get("operation_type") or ""),
+        tuple(str(ref["name"]) for ref in each.get("entity_reference_list") or () if ref.get("name")),
+        float(each.get("creation_time_usecs") or 0) / 1_000_000,
     )

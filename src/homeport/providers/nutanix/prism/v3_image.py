@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from homeport.infra.error import Unreachable
+from homeport.infra.vendor.trouble import Quota
 from homeport.providers.nutanix.client import Client
 from homeport.providers.nutanix.prism.record import Image, NewImage, described, marks_in
 
@@ -71,3 +72,18 @@ def task_of(body: Any) -> str:
     if not found:
         raise Unreachable("Prism Central accepted a request but returned no task")
     return str(found)
+
+
+_PROJECT_UNITS = {"MEMORY": ("GiB", 2**30), "STORAGE": ("GiB", 2**30)}
+
+
+def quotas(project: Mapping[str, Any]) -> tuple[Quota, ...]:
+    """The limits of a project and what its machines use of them; 0 is no limit."""
+    resources = (project.get("status") or {}).get("resources") or {}
+    found: list[Quota] = []
+    for each in (resources.get("resource_domain") or {}).get("resources") or ():
+        kind, limit = str(each.get("resource_type") or ""), float(each.get("limit") or 0)
+        unit, factor = _PROJECT_UNITS.get(kind, ("", 1))
+        if limit:
+            found.append(Quota(kind.lower(), limit / factor, float(each.get("value") or 0) / factor, unit))
+    return tuple(found)

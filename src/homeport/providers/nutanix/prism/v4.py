@@ -28,6 +28,7 @@ from homeport.providers.nutanix.prism.record import (
     VmShape,
     redescribed,
 )
+from homeport.runtime.clock import parse_time
 
 _PAGE = 100
 # Older namespaces than these lack fields that we need.
@@ -136,7 +137,11 @@ class PrismV4:
             "POST", "/api/nutanix/v3/projects/list", body={"kind": "project", "length": 500}, what="projects"
         )
         return [
-            Project(each["metadata"]["uuid"], (each.get("spec") or each.get("status") or {}).get("name", ""))
+            Project(
+                each["metadata"]["uuid"],
+                (each.get("spec") or each.get("status") or {}).get("name", ""),
+                v3_image.quotas(each),
+            )
             for each in reply.body.get("entities") or ()
         ]
 
@@ -286,6 +291,12 @@ class PrismV4:
             found += [_task(each) for each in await self._list("prism", "config/tasks", {"$filter": wanted})]
         return found
 
+    async def recent_tasks(self) -> list[Task]:
+        path = await self._path("prism", "config/tasks")
+        query = {"$limit": str(_PAGE), "$orderby": "createdTime desc"}
+        reply = await self._client.call("GET", path, query=query, what="tasks")
+        return [_task(each) for each in reply.body.get("data") or ()]
+
     async def _task(self, task_id: str) -> list[Task]:
         try:
             path = await self._path("prism", f"config/tasks/{quote(task_id, safe='')}")
@@ -373,6 +384,9 @@ def _task(each: Mapping[str, Any]) -> Task:
         tuple(dict.fromkeys(e["extId"] for e in each.get("entitiesAffected") or () if e.get("extId"))),
         error,
         tuple(str(m["code"]) for m in messages if m.get("code")),
+        str(each.get("operation") or ""),
+        tuple(str(e["name"]) for e in each.get("entitiesAffected") or () if e.get("name")),
+        parse_time(str(each["createdTime"])) if each.get("createdTime") else 0.0,
     )
 
 
