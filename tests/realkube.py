@@ -26,9 +26,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+import audit
+
 BUILD = Path(__file__).resolve().parents[1] / "tools" / "kube" / "build"
 NEEDED = ("kube-apiserver", "etcd", "kubectl")
 READY_TIMEOUT_SECONDS = 90.0
+# A file to which each server adds what installed controllers called there: see tools/record_rights.py.
+RECORD = os.environ.get("HOMEPORT_RECORD_RIGHTS", "")
 START_ATTEMPTS = 3
 
 
@@ -150,6 +154,8 @@ class RealKube:
             admin = self.authority.issue("kubernetes-admin", ["system:masters"])
             self.cert, self.key = admin.cert, admin.key
             _write_key(self.dir / "sa.key", rsa.generate_private_key(public_exponent=65537, key_size=2048))
+            if RECORD:
+                self.extra_args += audit.arguments(self.dir)
             self._start_with_retries()
             self.kubeconfig = self.write_kubeconfig("admin", admin)
         except BaseException:
@@ -168,7 +174,14 @@ class RealKube:
             process.kill()
             process.wait()
         self.processes.clear()
+        self._record()
         shutil.rmtree(self.dir, ignore_errors=True)
+
+    def _record(self) -> None:
+        found = "".join(f"{call}\n" for call in sorted(audit.calls(self.dir))) if RECORD else ""
+        if found:
+            with open(RECORD, "a") as file:
+                file.write(found)
 
     def issue(self, user: str, groups: Sequence[str] = ()) -> Credential:
         """Make a client certificate for another user, for tests of RBAC."""

@@ -52,6 +52,7 @@ class Environment:
     dial: DialOptions = DIRECT
     server: EmbeddedServer | None = None
     worker: bool = False  # the embedded server runs in another process, whose controllers we are
+    in_cluster: bool = False  # we are a Pod of the cluster: it runs images, and names of its Services lead to them
     charts: ChartSettings = OWN_ADDRESSES
     runners: Runners | None = None  # what can run Pods of the embedded server; None: nothing here
     # Addresses for Services of the embedded server that name one of them: parts of the plane fill it.

@@ -36,6 +36,7 @@ def install(setup: Setup, flavour: Flavour) -> TenantControlPlaneReconciler:
         flavour,
         proxy=setup.environment.dial.proxy,
         embedded=setup.environment.embedded,
+        in_cluster=setup.environment.in_cluster,
         can_run=partial(_can_run, setup.environment),
     )
 
@@ -103,13 +104,17 @@ def install_tenants(
     *,
     proxy: str = "",
     embedded: bool = False,
+    in_cluster: bool = False,
     connect_tenant: Connect | None = None,
     connect_datastore: DatastoreConnect = connect,
     can_run: CanRun = _runs_all,
 ) -> TenantControlPlaneReconciler:
-    """`embedded`: the plane runs Pods itself, so it can run a datastore for those who bring none."""
+    """`embedded`: the plane runs Pods itself; `in_cluster`: we are a Pod of the cluster. In both cases we can run a
+    datastore for those who bring none."""
     options = Write(field_manager=MANAGER)
-    provision = DefaultDatastore(manager.client, options, manager.clock) if embedded else None
+    provision = None
+    if embedded or in_cluster:
+        provision = DefaultDatastore(manager.client, options, manager.clock, embedded=embedded)
     reconciler = TenantControlPlaneReconciler(
         manager,
         flavour,

@@ -6,8 +6,9 @@ run whole clusters on a real API server with exactly these permissions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.api.meta import Resource
@@ -44,8 +45,8 @@ def controller_rules(platform: Platform, followed: Iterable[Resource]) -> list[R
     rules += [rule for component in chosen for rule in (*_own_rules(component), *component.rules)]
     # Kinds behind a contract are followed as objects refer to them.
     rules += [Rule(group, DEFINED, ("get", "list", "watch")) for group in _CONTRACT_GROUPS]
-    # Events of both groups: older servers have only the first.
-    rules += [Rule(EVENT.group, ("events",), ("create", "patch")), Rule("", ("events",), ("create", "patch"))]
+    # The message of an Event that exists can be changed through the core group alone.
+    rules += [Rule(EVENT.group, ("events",), ("create", "patch")), Rule("", ("events",), ("patch",))]
     rules += _start_rules(platform) if placement.home else ()
     return merged(each for rule in rules for each in _spelled_out(platform, rule))
 
@@ -65,7 +66,13 @@ def _own_rules(component: Component) -> Iterable[Rule]:
         spec = definition["spec"]
         if not is_inventory(definition):
             plural = spec["names"]["plural"]
-            yield Rule(spec["group"], (plural, f"{plural}/status"), ("patch",))
+            reported = (f"{plural}/status",) if _has_status(spec) else ()
+            yield Rule(spec["group"], (plural, *reported), ("patch",))
+
+
+def _has_status(spec: Mapping[str, Any]) -> bool:
+    """Templates, for example, report nothing."""
+    return any("status" in (version.get("subresources") or {}) for version in spec["versions"])
 
 
 def _spelled_out(platform: Platform, rule: Rule) -> Iterable[Rule]:
@@ -103,4 +110,4 @@ def rules_of(needs: Iterable[Need]) -> list[Rule]:
 
 def lease_rules() -> list[Rule]:
     """Of the Role in the namespace of the Lease: replicas elect one leader, or know each other's shares."""
-    return [Rule(LEASE.group, (LEASE.plural,), ("get", "list", "watch", "create", "update", "patch", "delete"))]
+    return [Rule(LEASE.group, (LEASE.plural,), ("get", "list", "create", "update", "delete"))]

@@ -215,7 +215,14 @@ class Replica:
 
     def _environment(self) -> Environment:
         cluster = self._cluster
-        return Environment(self._client, cluster.dial, charts=cluster.charts, ccm_image=cluster.ccm_image)
+        return Environment(
+            self._client,
+            cluster.dial,
+            # Simulated clusters run no Pods but ours.
+            in_cluster=cluster.kubeconfig is None and not cluster.charts.simulated,
+            charts=cluster.charts,
+            ccm_image=cluster.ccm_image,
+        )
 
     async def _serve_health(self) -> HealthServer | None:
         if self._cluster.health is None:

@@ -1,4 +1,4 @@
-"""The DataStore `default` of a plane on one machine: an etcd that the plane runs, made when it is first needed."""
+"""The DataStore `default` of a plane or an installation: an etcd of one member, made when it is first needed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ _FOLDER = "/etc/etcd/pki"
 _DATA = "/var/lib/etcd"
 # Where a Service of a plane without nodes answers on this machine.
 _ADDRESS = "workload.homeport.dev/address"
+_NAMED = f"{NAME}.{NAMESPACE}.svc"  # the same on a cluster with nodes and DNS
+_USER = 65532
 _CHECKSUM = f"{MANAGED_LABEL}-checksum"  # of the certificates with which the Pod was started
 _LABELS = {MANAGED_LABEL: "true", "app.kubernetes.io/name": NAME}
 
@@ -36,10 +38,12 @@ _STATEFUL_SET = Resource("apps", "v1", "StatefulSet", "statefulsets")
 
 
 class DefaultDatastore:
-    def __init__(self, client: Client, options: Write, clock: Clock) -> None:
+    def __init__(self, client: Client, options: Write, clock: Clock, *, embedded: bool = True) -> None:
+        """`embedded`: on the API server of a plane, which has no names for Services."""
         self._client = client
         self._options = options
         self._clock = clock
+        self._embedded = embedded
         self._keeper = SecretKeeper(client, options, NAMESPACE, {"labels": _LABELS})
 
     async def ensure(self, flavour: Flavour, known: AnyDataStore | None) -> Wait | None:
@@ -48,7 +52,7 @@ class DefaultDatastore:
             return None
         key = Key(NAMESPACE, NAME)
         service = await self._have(_SERVICE, key, _service())
-        address = str((service.metadata.get("annotations") or {}).get(_ADDRESS) or "")
+        address = _NAMED if not self._embedded else str((service.metadata.get("annotations") or {}).get(_ADDRESS) or "")
         if not address:
             text = f"Service {key} of DataStore default has no address yet"
             return Wait("WaitingForDataStore", text, after=1.0)
@@ -58,7 +62,8 @@ class DefaultDatastore:
             body = _datastore(flavour, address)
             await self._client.apply(body, self._options, kind=flavour.datastore.__resource__, force=True)
         if not int((workload.get("status") or {}).get("readyReplicas") or 0):
-            text = f"StatefulSet {key} of DataStore default has no ready Pod: see `kubectl -n {NAMESPACE} get pods`"
+            look = f"kubectl -n {NAMESPACE} describe pods -l app.kubernetes.io/name={NAME}"
+            text = f"StatefulSet {key} of DataStore default has no ready Pod: see `{look}`"
             return Wait("WaitingForDataStore", text, after=1.0)
         return None
 
@@ -86,7 +91,7 @@ class DefaultDatastore:
 
     async def _hold_certificates(self, address: str) -> Held:
         now = self._clock.now()
-        hosts = ["localhost", "127.0.0.1", address, f"{NAME}.{NAMESPACE}.svc", f"{NAME}.{NAMESPACE}.svc.cluster.local"]
+        hosts = list(dict.fromkeys(["localhost", "127.0.0.1", address, _NAMED, f"{_NAMED}.cluster.local"]))
 
         def authority(data: Data) -> KeyPair:
             return KeyPair(data.get("ca.crt", b""), data.get("ca.key", b""))
@@ -172,7 +177,7 @@ def _container() -> dict[str, Any]:
             "--name=default",
             f"--data-dir={_DATA}",
             f"--listen-client-urls={listen}",
-            f"--advertise-client-urls=https://{NAME}.{NAMESPACE}.svc:{PORT}",
+            f"--advertise-client-urls=https://{_NAMED}:{PORT}",
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
@@ -187,6 +192,12 @@ def _container() -> dict[str, Any]:
         ],
         "ports": [{"name": "client", "containerPort": PORT, "protocol": "TCP"}],
         "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1, "failureThreshold": 3},
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
         "volumeMounts": [
             {"name": "data", "mountPath": _DATA},
             {"name": "tls", "mountPath": _FOLDER, "readOnly": True},
@@ -211,6 +222,14 @@ def _stateful_set() -> dict[str, Any]:
             "template": {
                 "metadata": {"labels": _LABELS},
                 "spec": {
+                    "automountServiceAccountToken": False,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": _USER,
+                        "runAsGroup": _USER,
+                        "fsGroup": _USER,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
                     "containers": [_container()],
                     "volumes": [{"name": "tls", "secret": {"secretName": _TLS, "items": files, "defaultMode": 0o440}}],
                 },

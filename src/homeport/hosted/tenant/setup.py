@@ -66,7 +66,7 @@ class Setup:
         name = scope.spec.data_store or DEFAULT
         datastore = self._find(name)
         if datastore is None:
-            text = f"DataStore {name} does not exist: create it, or set spec.dataStore to another one"
+            text = f"DataStore {name} does not exist: {_advice(name)}, or set spec.dataStore to another one"
             return Wait("DataStoreNotFound", text)
         if datastore.metadata.deletion_timestamp and not scope.object.status.storage.data_store_name:
             return Wait("DataStoreNotFound", f"DataStore {name} is being deleted: set spec.dataStore to another one")
@@ -341,6 +341,11 @@ def _is_established(scope: TenantScope, storage: Storage) -> bool:
     """Whether the control plane had its data in this DataStore before."""
     known = scope.object.status.storage
     return known.setup is not None and known.data_store_name == storage.datastore
+
+
+def _advice(name: str) -> str:
+    made = "; controllers that run in the cluster make it themselves" if name == DEFAULT else ""
+    return f"create it with spec.driver etcd, its endpoints and tlsConfig (`kubectl explain datastores.spec`){made}"
 
 
 def _check_schema(scope: TenantScope, data: Data, *, etcd: bool) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from homeport.capi.name import BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP
 from homeport.capi.rule import CONTRACT, DEFINED, OWN, Rule
+from homeport.platforms.k0rdent.access.rule import SHARED_TYPES
 
+GROUP = "k0rdent.mirantis.com"
 RULES = (
     # Templates become ClusterClasses and templates of Cluster API; a ClusterDeployment becomes what its chart renders.
     Rule(BOOTSTRAP_GROUP, DEFINED, CONTRACT),
@@ -14,8 +16,9 @@ RULES = (
     Rule("ipam.cluster.x-k8s.io", DEFINED, CONTRACT),
     Rule("addons.homeport.dev", DEFINED, CONTRACT),
     Rule("k0smotron.io", DEFINED, CONTRACT),
-    # Objects of its own kinds are copied to other namespaces, and replaced there as a whole.
-    Rule("k0rdent.mirantis.com", DEFINED, (*OWN, "update")),
+    Rule(GROUP, DEFINED, OWN),
+    # Objects that AccessManagements share are copied to other namespaces, and replaced there as a whole.
+    Rule(GROUP, tuple(each.__resource__.plural for each in SHARED_TYPES), ("update",)),
     Rule("source.toolkit.fluxcd.io", DEFINED, OWN),
     # Releases of charts, identities of providers, kubeconfigs.
     Rule("", ("configmaps", "secrets"), ("list", *OWN, "update")),
