@@ -227,3 +227,55 @@ def test_one_container_of_the_plane_is_followed(visit: Visit) -> None:
     visit.go("#/logs?pod=homeport-system/homeport&container=machine&text=default/harbour")
     expect(visit.page.get_by_role("log")).to_contain_text("default/harbour")
     accessible(visit)
+
+
+def test_a_deployment_is_made_from_a_template_with_choices_of_the_hypervisor(visit: Visit, site: Site) -> None:
+    visit.go("#/create?api=ClusterDeployment")
+    visit.page.get_by_role("combobox", name="ClusterTemplate").select_option("kcm-system/nutanix-k0s-hcp")
+    form = visit.page.locator("form.form")
+    expect(form.get_by_role("status").first).to_contain_text("with the credentials of", timeout=LONG)
+    form.locator("summary", has_text="machineDefaults").click()
+    choices = form.locator('datalist[id="choices-spec.config.machineDefaults.image"] option')
+    assert "ubuntu-22.04-k0s" in choices.evaluate_all("found => found.map(each => each.value)")
+    form.locator('input[list="choices-spec.config.machineDefaults.image"]').fill("ubuntu-22.04-k0s")
+    form.get_by_label("Name", exact=True).fill("pier")
+    expect(form.get_by_label("Namespace", exact=True)).to_have_value("kcm-system")
+    form.get_by_text("Manifest", exact=True).click()
+    expect(form.locator("pre")).to_contain_text("template: nutanix-k0s-hcp")
+    expect(form.locator("pre")).to_contain_text("image: ubuntu-22.04-k0s")
+    accessible(visit)
+
+
+def test_yaml_and_form_become_each_other_and_lose_nothing(visit: Visit) -> None:
+    visit.go("#/create?api=Cluster")
+    visit.page.get_by_role("combobox", name="ClusterClass").select_option("kcm-system/nutanix-kubeadm-standalone")
+    form = visit.page.locator("form.form")
+    form.get_by_label("Name", exact=True).fill("pilot")
+    form.get_by_role("button", name="Edit as YAML").click()
+    text = form.get_by_label("YAML")
+    written = (
+        text.input_value().rstrip()
+        + """
+    version: v1.29.0
+    variables:
+      - name: nutanixClusterConfig
+        value:
+          controlPlaneEndpoint:
+            host: 10.0.0.103
+      - name: unknownToTheClass
+        value:
+          - 1
+          - "1"
+  unknownToTheKind: kept
+"""
+    )
+    text.fill(written)
+    form.get_by_role("button", name="Back to the form").click()
+    expect(form.get_by_label("host", exact=False).first).to_have_value("10.0.0.103")
+    form.get_by_role("button", name="Edit as YAML").click()
+    again = text.input_value()
+    for line in ('host: "10.0.0.103"', "name: unknownToTheClass", '- "1"', "- 1", "unknownToTheKind: kept"):
+        assert line in again, again
+    text.fill("kind: [Cluster")
+    form.get_by_role("button", name="Back to the form").click()
+    expect(visit.page.get_by_role("alert")).to_contain_text("the manifest:")

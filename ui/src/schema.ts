@@ -5,7 +5,7 @@ import { get } from "./request";
 export type Schema = {
   type?: string; description?: string; properties?: Record<string, Schema>; required?: string[]; enum?: unknown[];
   items?: Schema; default?: unknown; $ref?: string; allOf?: Schema[]; pattern?: string; minimum?: number; maximum?: number;
-  additionalProperties?: unknown; format?: string; "x-kubernetes-int-or-string"?: boolean;
+  additionalProperties?: unknown; anyOf?: Schema[]; oneOf?: Schema[]; format?: string; hidden?: boolean; "x-kubernetes-int-or-string"?: boolean;
 };
 
 const held = new Map<string, any>();
@@ -22,7 +22,21 @@ export async function schemaOf(kind: Kind): Promise<Schema> {
 function resolve(schema: Schema, all: Record<string, Schema>, depth: number): Schema {
   const ref = schema.$ref ?? schema.allOf?.[0]?.$ref;
   const base = ref ? { ...all[ref.split("/").pop()!], ...schema, $ref: undefined, allOf: undefined } : schema;
-  if (!base.properties || depth > 8) return base;
-  const properties = Object.fromEntries(Object.entries(base.properties).map(([name, each]) => [name, resolve(each, all, depth + 1)]));
+  return simple(base, (each) => resolve(each, all, depth + 1), depth);
+}
+
+/** Schemas that are not of Kubernetes allow alternatives: a text is the simplest to type. */
+export function plain(schema: Schema): Schema {
+  return simple(schema, plain, 0);
+}
+
+function simple(given: Schema, inner: (schema: Schema) => Schema, depth: number): Schema {
+  const some = given.anyOf ?? given.oneOf;
+  const chosen = !given.type && !given["x-kubernetes-int-or-string"] && some?.length ? some.find((each) => each.type === "string") ?? some.find((each) => each.type) : undefined;
+  const base = chosen ? { ...chosen, description: given.description ?? chosen.description } : given;
+  if (depth > 12) return base;
+  if (base.items) return { ...base, items: inner(base.items) };
+  if (!base.properties) return base;
+  const properties = Object.fromEntries(Object.entries(base.properties).map(([name, each]) => [name, inner(each)]));
   return { ...base, properties };
 }

@@ -1,8 +1,12 @@
-// Create a cluster: a form made from the schema of the kind.
-import { useEffect, useState } from "preact/hooks";
+// Create a cluster: a form made from the schema of the kind, or its YAML; each becomes the other.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { blueprintOf, blueprints, chooseBlueprint, completed, fromForm, toForm, type Blueprint } from "../blueprint";
+import { Fields, Offered, Wrong, type Choices, type Value } from "../form";
 import { kinds, path, type Kind } from "../kind";
 import { amend, go, route } from "../route";
-import { Refusal, send } from "../request";
+import { errand, Refusal, send } from "../request";
+import { Rehearsal } from "../rehearsal";
+import { useRows } from "../rows";
 import { schemaOf, type Schema } from "../schema";
 import { home, space } from "../space";
 import { Command, report } from "../ui";
@@ -30,119 +34,134 @@ export function Create() {
   );
 }
 
-type Value = Record<string, any>;
-
 function Form({ kind }: { kind: Kind }) {
+  const api = kind.kind;
+  const [base, setBase] = useState<Schema | null>(null);
   const [schema, setSchema] = useState<Schema | null>(null);
-  const [name, setName] = useState("");
-  const [namespace, setNamespace] = useState(space.value || home.value || "default");
-  const [spec, setSpec] = useState<Value>({});
+  const [found, setFound] = useState<Blueprint[]>([]);
+  const [body, setBody] = useState<Value>({
+    apiVersion: kind.group ? `${kind.group}/${kind.version}` : kind.version, kind: api, metadata: { name: "", namespace: space.value || home.value || "default" }, spec: {},
+  });
+  const [text, setText] = useState<string | null>(null); // not null: the YAML is edited
+  const [version, setVersion] = useState(0); // of what the form is about: the schema, or an object that came from YAML
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState("");
-  const [checked, setChecked] = useState(false);
-  useEffect(() => { schemaOf(kind).then((found) => setSchema(found.properties?.spec ?? {})).catch((error: Error) => setProblem(error.message)); }, [kind]);
-  const body = { apiVersion: kind.group ? `${kind.group}/${kind.version}` : kind.version, kind: kind.kind, metadata: { name, namespace }, spec };
+  const [checked, setChecked] = useState<object[] | null>(null);
+  const [choices, setChoices] = useState<Choices>({});
+  const { name = "", namespace = "" } = body.metadata ?? {};
+  const chosen = found.find((each) => `${each.namespace}/${each.name}` === blueprintOf(api, body));
+
+  useEffect(() => {
+    const failed = (error: Error) => setProblem(error.message);
+    schemaOf(kind).then((read) => setBase(read.properties?.spec ?? {})).catch(failed);
+    blueprints(api).then(setFound).catch(failed);
+  }, [kind]);
+  useEffect(() => { if (base) completed(base, api, chosen).then((next) => { setSchema(next); setVersion((before) => before + 1); }).catch((error: Error) => setProblem(error.message)); }, [base, chosen]);
+
+  const change = (next: Value) => { setBody(next); setChecked(null); };
+  const meta = (part: Value) => change({ ...body, metadata: { ...body.metadata, ...part } });
+
+  async function edit(): Promise<void> {
+    if (text === null) { setText(document_(body)); return; }
+    const read = await parsed();
+    if (!read) return;
+    setText(null);
+    setVersion((before) => before + 1);
+  }
+
+  /** The object that the user means now: of the form, or of the YAML. */
+  async function parsed(): Promise<Value | null> {
+    if (text === null) return body;
+    try {
+      const read = await errand("parse", { manifest: text });
+      if (read.kind !== api) throw new Error(`kind is ${JSON.stringify(read.kind)}: expected ${api}`);
+      const whole = { ...read, metadata: read.metadata ?? {}, spec: read.spec ?? {} };
+      setBody(whole);
+      setProblem("");
+      return whole;
+    } catch (error) {
+      setProblem((error as Error).message);
+      return null;
+    }
+  }
 
   async function write(dry: boolean): Promise<void> {
     setErrors({});
     setProblem("");
+    const meant = await parsed();
+    if (!meant) return;
+    const where = path(kind, meant.metadata.namespace || home.value || "default");
     try {
-      await send("POST", path(kind, namespace) + (dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict"), JSON.stringify(body));
-      if (dry) { setChecked(true); return; }
-      report(`${kind.kind} ${name} was created`, "good");
-      go(["cluster", kind.kind, namespace, name]);
+      await send("POST", where + (dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict"), JSON.stringify(meant));
+      if (dry) { setChecked([meant]); return; }
+      report(`${api} ${meant.metadata.name} was created`, "good");
+      go(["cluster", api, meant.metadata.namespace || home.value, meant.metadata.name]);
     } catch (error) {
-      setChecked(false);
+      setChecked(null);
       const causes = error instanceof Refusal ? error.body?.details?.causes ?? [] : [];
-      const found: Record<string, string> = {};
-      for (const each of causes) if (each.field) found[each.field] = each.message;
-      setErrors(found);
+      const at: Record<string, string> = {};
+      for (const each of causes) if (each.field) at[each.field] = each.message;
+      setErrors(at);
       setProblem((error as Error).message);
     }
   }
 
   if (!schema) return <p class="lonely">{problem || "Reading the schema …"}</p>;
+  const blueprint = api === "Cluster" ? "ClusterClass" : "ClusterTemplate";
   return (
-    <form class="form" onSubmit={(event) => { event.preventDefault(); void write(!checked); }} onInput={() => setChecked(false)}>
+    <form class="form" onSubmit={(event) => { event.preventDefault(); void write(!checked); }}>
       {problem && <p class="cause banner" role="alert">{problem}</p>}
-      <label>Name <input required value={name} pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?" onInput={(event) => setName(event.currentTarget.value)} /><Wrong text={errors["metadata.name"]} /></label>
-      <label>Namespace <input required value={namespace} onInput={(event) => setNamespace(event.currentTarget.value)} /></label>
-      <Fields schema={schema} value={spec} at="spec" errors={errors} onChange={setSpec} level={0} />
-      <details open={checked}><summary>Manifest</summary><pre tabIndex={0}>{document_(body)}</pre></details>
+      <Discovery namespace={namespace} onFound={setChoices} />
+      {text === null ? (
+        <Offered.Provider value={choices}>
+          <label>Name <input required value={name} pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?" onInput={(event) => meta({ name: event.currentTarget.value })} /><Wrong text={errors["metadata.name"]} /></label>
+          <label>Namespace <input required value={namespace} onInput={(event) => meta({ namespace: event.currentTarget.value })} /></label>
+          {found.length > 0 && (
+            <label><span>{blueprint}</span> <select required value={blueprintOf(api, body)} onChange={(event) => { const next = found.find((each) => `${each.namespace}/${each.name}` === event.currentTarget.value); if (next) change(chooseBlueprint(api, body, next)); }}>
+              <option value="">choose …</option>
+              {found.map((each) => <option key={each.namespace + each.name} value={`${each.namespace}/${each.name}`}>{each.name} in {each.namespace}</option>)}
+            </select>{chosen?.text && <small class="faint">{chosen.text}</small>}</label>
+          )}
+          <Fields key={version} schema={schema} value={toForm(api, body.spec)} at="spec" errors={errors} onChange={(spec) => change({ ...body, spec: fromForm(api, spec) })} level={0} />
+        </Offered.Provider>
+      ) : (
+        <label class="editor">YAML <textarea rows={24} spellcheck={false} value={text} onInput={(event) => { setText(event.currentTarget.value); setChecked(null); }} /></label>
+      )}
+      <p class="actions"><button type="button" onClick={() => void edit()}>{text === null ? "Edit as YAML" : "Back to the form"}</button></p>
+      {text === null && <details><summary>Manifest</summary><pre tabIndex={0}>{document_(body)}</pre></details>}
+      {checked && <Rehearsal objects={checked} />}
       <Command text={`kubectl apply -f ${name || "cluster"}.yaml`} />
-      <button type="submit" class="main">{checked ? "Create" : "Check"}</button>{" "}
-      {checked && <span class="good">The API server accepts it.</span>}
+      <p class="actions"><button type="submit" class="main">{checked ? "Create" : "Check"}</button> {checked && <span class="good">The API server accepts it.</span>}</p>
     </form>
   );
 }
 
-const Wrong = ({ text }: { text?: string }) => (text ? <span class="wrong" role="alert">{text}</span> : null);
-
-function Fields(props: { schema: Schema; value: Value; at: string; errors: Record<string, string>; onChange: (value: Value) => void; level: number }) {
-  // What an object needs counts only if there is to be one.
-  const needed = props.level === 0 || Object.keys(props.value).length > 0;
-  const required = new Set(needed ? props.schema.required ?? [] : []);
-  const names = Object.keys(props.schema.properties ?? {}).sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
-  const set = (name: string, value: any) => {
-    const next = { ...props.value };
-    if (value === undefined || value === "" || (typeof value === "object" && !Array.isArray(value) && !Object.keys(value).length)) delete next[name];
-    else next[name] = value;
-    props.onChange(next);
-  };
+/** Whose credentials lead to the hypervisor, and what it has. */
+function Discovery({ namespace, onFound }: { namespace: string; onFound: (choices: Choices) => void }) {
+  const [configs] = useRows("butler.butlerlabs.dev", "providerconfigs", space.value, []);
+  const [clusters] = useRows("cluster.x-k8s.io", "clusters", space.value, []);
+  const [source, setSource] = useState<string | null>(null);
+  const [said, setSaid] = useState("");
+  const sources = useMemo(() => [
+    ...(configs ?? []).map((each) => ({ label: `ProviderConfig ${each.namespace}/${each.name}`, options: { provider_config: `${each.namespace}/${each.name}` } })),
+    ...(clusters ?? []).map((each) => ({ label: `Cluster ${each.namespace}/${each.name}`, options: { cluster: `${each.namespace}/${each.name}` } })),
+  ], [configs, clusters]);
+  const used = sources.find((each) => each.label === source) ?? (source === null ? sources[0] : undefined);
+  useEffect(() => {
+    if (!used) { onFound({}); return; }
+    let current = true;
+    setSaid("Asking the hypervisor …");
+    errand("choices", { ...used.options, namespace }).then((found) => {
+      if (!current) return;
+      const names = (kind: string) => [...new Set<string>(found.entities.filter((each: any) => each.kind === kind).map((each: any) => each.name))].sort();
+      const versions = [...new Set<string>(found.entities.map((each: any) => each.details.kubernetes).filter(Boolean))].sort();
+      onFound({ image: names("image"), network: names("network"), cluster: names("cluster"), storage: names("storage"), version: versions });
+      setSaid(`${found.entities.length} choices from ${found.origin}`);
+    }).catch((error: Error) => { if (current) { setSaid(error.message); onFound({}); } });
+    return () => { current = false; };
+  }, [used?.label]);
+  if (!sources.length) return <p class="faint">There is no ProviderConfig and no Cluster with credentials yet, so fields for images and networks offer no choices.</p>;
   return (
-    <>
-      {names.map((name) => (
-        <Field key={name} name={name} at={`${props.at}.${name}`} schema={props.schema.properties![name]!} required={required.has(name)} value={props.value[name]}
-          errors={props.errors} level={props.level} onChange={(value) => set(name, value)} />
-      ))}
-    </>
-  );
-}
-
-function Field(props: { name: string; at: string; schema: Schema; required: boolean; value: any; errors: Record<string, string>; level: number; onChange: (value: any) => void }) {
-  const { schema, value, onChange } = props;
-  const title = schema.description ?? "";
-  const head = <span class="name">{props.name}{props.required ? " *" : ""}</span>;
-  const wrong = <Wrong text={props.errors[props.at]} />;
-  if (schema.properties) {
-    const inside = Object.keys(props.errors).some((each) => each.startsWith(props.at));
-    return (
-      <details class="group" open={props.required || inside}>
-        <summary title={title}>{head}</summary>
-        {wrong}
-        {props.level < 4 && <Fields schema={schema} value={value ?? {}} at={props.at} errors={props.errors} onChange={onChange} level={props.level + 1} />}
-      </details>
-    );
-  }
-  const placeholder = schema.default !== undefined ? `default: ${JSON.stringify(schema.default)}` : "";
-  let input;
-  if (schema.enum) {
-    input = <select value={value ?? ""} required={props.required} onChange={(event) => onChange(event.currentTarget.value)}><option value="">{placeholder || "–"}</option>{schema.enum.map((each) => <option key={String(each)}>{String(each)}</option>)}</select>;
-  } else if (schema.type === "boolean") {
-    input = <select value={value === undefined ? "" : String(value)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.value === "true")}><option value="">{placeholder || "–"}</option><option>true</option><option>false</option></select>;
-  } else if (schema.type === "integer" || schema.type === "number") {
-    input = <input type="number" value={value ?? ""} min={schema.minimum} max={schema.maximum} placeholder={placeholder} required={props.required} onInput={(event) => onChange(event.currentTarget.value === "" ? undefined : Number(event.currentTarget.value))} />;
-  } else if (schema.type === "array" && (schema.items?.type === "string" || schema.items?.type === "integer")) {
-    input = <input value={(value ?? []).join(", ")} placeholder={placeholder || "separated by commas"} onChange={(event) => { const found = event.currentTarget.value.split(",").map((each) => each.trim()).filter(Boolean); onChange(found.length ? (schema.items?.type === "integer" ? found.map(Number) : found) : undefined); }} />;
-  } else if (schema.type === "string") {
-    input = <input value={value ?? ""} placeholder={placeholder} required={props.required} onInput={(event) => onChange(event.currentTarget.value)} />;
-  } else {
-    input = <Json value={value} onChange={onChange} placeholder={placeholder} />;
-  }
-  return <label title={title}>{head} {input}{wrong}{title && <small class="faint">{title.split(". ")[0]}</small>}</label>;
-}
-
-function Json({ value, onChange, placeholder }: { value: any; onChange: (value: any) => void; placeholder: string }) {
-  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value));
-  const [wrong, setWrong] = useState("");
-  return (
-    <>
-      <textarea rows={2} value={text} placeholder={placeholder || "as JSON"} spellcheck={false} onInput={(event) => {
-        setText(event.currentTarget.value);
-        try { onChange(event.currentTarget.value.trim() ? JSON.parse(event.currentTarget.value) : undefined); setWrong(""); }
-        catch { setWrong("not valid JSON yet"); }
-      }} />
-      <Wrong text={wrong} />
-    </>
+    <p class="filter"><label>Choices from <select value={used?.label ?? ""} onChange={(event) => setSource(event.currentTarget.value)}><option value="">nowhere</option>{sources.map((each) => <option key={each.label}>{each.label}</option>)}</select></label> <span class="faint" role="status">{said}</span></p>
   );
 }

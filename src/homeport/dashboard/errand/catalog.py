@@ -16,7 +16,7 @@ from homeport.dashboard.errand.deed import heal, rollout, upgrade
 from homeport.dashboard.errand.manifest import read_objects
 from homeport.dashboard.errand.run import ErrandError, Errands
 from homeport.dashboard.person import Person
-from homeport.machinery.yaml import YamlError
+from homeport.machinery.yaml import YamlError, load_all
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -91,4 +91,27 @@ async def _logs(options: dict[str, Any], person: Person, config: Config, errands
     return await errands.run("logs", options, person, config)
 
 
-_ERRANDS: dict[str, _Do] = {"plan": _plan, "logs": _logs, "heal": _heal, "rollout": _rollout, "upgrade": _upgrade}
+async def _choices(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    return await errands.run("choices", options, person, config)
+
+
+async def _parse(options: dict[str, Any], person: Person, config: Config, errands: Errands) -> Any:
+    """The object of a YAML text, for a form."""
+    try:
+        found = load_all(str(options.get("manifest") or "").encode(), "the manifest")
+    except YamlError as error:
+        raise ErrandError(str(error)) from error
+    if len(found) != 1:
+        raise ErrandError(f"the manifest has {len(found)} objects: expected one")
+    return found[0]
+
+
+_ERRANDS: dict[str, _Do] = {
+    "choices": _choices,
+    "parse": _parse,
+    "plan": _plan,
+    "logs": _logs,
+    "heal": _heal,
+    "rollout": _rollout,
+    "upgrade": _upgrade,
+}

@@ -71,7 +71,13 @@ def _logs(order: Order) -> Any:
     return with_client(order, lambda client: logged(client, order.options))
 
 
-_ERRANDS: dict[str, Callable[[Order], Any]] = {"plan": _plan, "logs": _logs}
+def _choices(order: Order) -> Any:
+    from homeport.dashboard.errand.choice import choices
+
+    return with_client(order, lambda client: choices(client, order))
+
+
+_ERRANDS: dict[str, Callable[[Order], Any]] = {"plan": _plan, "logs": _logs, "choices": _choices}
 
 if __name__ == "__main__":
     main()
