@@ -37,7 +37,40 @@ PAGES = (
     "#/logs",
     "#/plane",
     "#/access",
+    "#/simulator",
 )
+# What is cut off or out of the window, and can't be scrolled to either.
+OUTSIDE = """() => {
+  const scrolled = (element) => {
+    for (let each = element; each && each !== document.body; each = each.parentElement) {
+      const { overflowX, position } = getComputedStyle(each);
+      if (["auto", "scroll", "hidden", "clip"].includes(overflowX) || position === "fixed") return true;
+    }
+    return false;
+  };
+  const found = [];
+  if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  for (const each of document.querySelectorAll("#app *")) {
+    const { left, right, width, height } = each.getBoundingClientRect();
+    if (width && height && (left < -1 || right > innerWidth + 1) && !scrolled(each) && !each.closest(".skip")) {
+      found.push(`${each.tagName} ${each.className} ${Math.round(left)} to ${Math.round(right)}: ${each.textContent.slice(0, 40)}`);
+    }
+  }
+  return found.slice(0, 5);
+}"""
+# What can be used and was not reached by the Tab key.
+MISSED = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+  .filter((each) => !each.disabled && each.tabIndex >= 0 && each.checkVisibility({ visibilityProperty: true }))
+  .filter((each) => !each.reached && (each.type !== "radio" || each.checked)) // arrows go to the other choices
+  .map((each) => `${each.tagName} ${each.textContent.slice(0, 40)}`)"""
+FOCUSED = """() => {
+  const each = document.activeElement;
+  each.reached = true;
+  const style = getComputedStyle(each);
+  const shown = (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none";
+  return each === document.body ? null : [shown, `${each.tagName} ${each.textContent.slice(0, 40)}`];
+}"""
+MOST_KEYS = 120
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +134,64 @@ def test_every_page_is_accessible_and_silent(visit: Visit, theme: str) -> None:
         found = visit.page.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.nodes[0].html])")
         assert found == [], f"{address}: {found}"
     assert visit.complaints == []
+
+
+def opened(visit: Visit, address: str) -> None:
+    visit.go(address)
+    expect(visit.page.locator("main h1")).to_be_visible()
+    expect(visit.page.locator("main")).not_to_contain_text("Reading")
+
+
+def test_at_twice_the_size_nothing_is_cut_off_and_the_page_does_not_scroll_sideways(
+    site: Site, browser: Browser
+) -> None:
+    """As a window of 1280 by 800 at 200 %."""
+    visit = log_in(browser, site.link())
+    visit.page.set_viewport_size({"width": 640, "height": 400})
+    found = {}
+    for address in PAGES:
+        opened(visit, address)
+        if wide := visit.page.evaluate(OUTSIDE):
+            found[address] = wide
+    assert found == {}
+    visit.page.context.close()
+
+
+def walk(visit: Visit, address: str) -> bool:
+    """With the Tab key through the page; False if there is more than anybody would walk through."""
+    visit.page.evaluate("document.activeElement?.blur()")
+    for _ in range(MOST_KEYS):
+        visit.page.keyboard.press("Tab")
+        focus = visit.page.evaluate(FOCUSED)
+        if focus is None:  # beyond the last element
+            return True
+        assert focus[0], f"{address}: nothing shows that {focus[1]!r} has the focus"
+    return False
+
+
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(visit: Visit) -> None:
+    for address in PAGES:
+        opened(visit, address)
+        for _ in range(3):  # buttons appear as soon as the rights of the user are known
+            if not walk(visit, address) or not visit.page.evaluate(MISSED):
+                break
+        else:
+            pytest.fail(f"{address}: the Tab key does not come to {visit.page.evaluate(MISSED)}")
+
+
+def test_a_reload_shows_the_same(visit: Visit) -> None:
+    for address in (*PAGES, "#/machines?q=harbour-w&ns=default", "#/timeline?q=harbour&ns=default"):
+        opened(visit, address)
+        url, title = visit.page.url, visit.text("main h1")
+        space = visit.page.locator(".space select").input_value()
+        filters = [each.input_value() for each in visit.page.locator(".filter input").all()]
+        visit.page.reload()
+        expect(visit.page.locator("main h1")).to_have_text(title)
+        expect(visit.page.locator(".space select")).to_have_value(space)
+        assert visit.page.url == url
+        expect(visit.page.locator(".filter input")).to_have_count(len(filters))
+        for number, text in enumerate(filters):
+            expect(visit.page.locator(".filter input").nth(number)).to_have_value(text)
 
 
 def test_the_tree_follows_a_change(visit: Visit, site: Site) -> None:
