@@ -272,6 +272,8 @@ class HttpTransport:
         except UNREACHED as error:
             raise _NotSent(reason_of(error)) from error
         except BROKEN as error:
+            if self._closed:
+                raise self._shut() from error
             raise _Lost(reason_of(error)) from error
         except RuntimeError as error:
             if not self._closed:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from homeport.client.config import Config
+from homeport.client.wire.reason import socket_reason
 from homeport.dashboard.guard import is_loopback
 from homeport.dashboard.handover import read
 from homeport.dashboard.page import BASE
@@ -53,7 +54,9 @@ def _post(address: str, body: bytes, ca: str) -> tuple[int, bytes]:
             "signed it"
         ) from error
     except (OSError, http.client.HTTPException) as error:
-        raise LoginError(f"the dashboard at {address} does not answer ({error}): see whether it runs") from error
+        raise LoginError(
+            f"the dashboard at {address} does not answer ({socket_reason(error)}): see whether it runs"
+        ) from error
     finally:
         connection.close()
 
@@ -68,5 +71,5 @@ def _connection(address: str, ca: str) -> http.client.HTTPConnection:
         try:
             context.load_verify_locations(cadata=ca)
         except ssl.SSLError as error:
-            raise LoginError(f"the CA of the dashboard is not valid PEM: {error}") from error
+            raise LoginError("the CA of the dashboard is not valid PEM") from error
     return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=_SECONDS, context=context)

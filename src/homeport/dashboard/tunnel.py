@@ -15,6 +15,7 @@ import structlog
 from homeport.app.kubernetes.dashboard.place import SERVER_NAME
 from homeport.capi.remote.tunnel import Stream, Tunnel
 from homeport.client.errors import ApiError
+from homeport.client.wire.reason import socket_reason
 from homeport.runtime.task import cancel
 
 log = structlog.get_logger(__name__)
@@ -59,7 +60,7 @@ class LocalPort:
             tunnel = Tunnel(await self._connect(), self._context, SERVER_NAME)
             await self._carry(tunnel, reader, writer)
         except (ApiError, OSError) as error:  # ssl.SSLError is one, too
-            log.warning("the dashboard can't be reached", error=str(error))
+            log.warning("the dashboard can't be reached", error=_why(error))
         finally:
             self._open.discard(task)
             writer.close()
@@ -89,3 +90,7 @@ async def _down(tunnel: Tunnel, writer: asyncio.StreamWriter) -> None:
     while data := await tunnel.read():
         writer.write(data)
         await writer.drain()
+
+
+def _why(error: ApiError | OSError) -> str:
+    return error.message if isinstance(error, ApiError) else socket_reason(error)

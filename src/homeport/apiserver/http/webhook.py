@@ -15,6 +15,7 @@ from yarl import URL
 
 from homeport.apiserver.webhook.call import CallFailed
 from homeport.apiserver.webhook.endpoint import Address
+from homeport.client.wire.failure import BROKEN, reason_of
 
 # (namespace, name, port) of a Service > the address of one of its endpoints, or CallFailed.
 Resolver = Callable[[str, str, int], Address]
@@ -154,7 +155,7 @@ def _reason(failed: Exception) -> str:
         return f"dial tcp {failed.host}:{failed.port}: connect: connection refused"
     if isinstance(failed, OSError) and not isinstance(failed, aiohttp.ClientError) and failed.strerror:
         return f"dial tcp: {failed.strerror}"
-    return str(failed) or type(failed).__name__
+    return reason_of(failed) if isinstance(failed, BROKEN) else str(failed)
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> str:

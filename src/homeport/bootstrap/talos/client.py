@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 
 from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.client.dial import DIRECT, DialOptions
+from homeport.client.wire.reason import socket_reason
 from homeport.client.wire.stream import SocketStream, dial_tls
 from homeport.client.wire.tls import grpc_context
 from homeport.machinery.protowire import Value, field, number_of, parse
@@ -132,9 +133,11 @@ class TalosApi:
             raise Unreachable(f"machine {self._address} does not answer in time") from late
         except ssl.SSLError as broken:
             # TLS 1.3: the server looks at the client's certificate after the handshake.
-            raise Untrusted(f"machine {self._address} does not accept our certificate: {broken}") from broken
+            raise Untrusted(
+                f"machine {self._address} does not accept our certificate: {socket_reason(broken)}"
+            ) from broken
         except OSError as lost:
-            raise Unreachable(f"machine {self._address}: {lost}") from lost
+            raise Unreachable(f"machine {self._address}: {socket_reason(lost)}") from lost
 
 
 @asynccontextmanager
@@ -176,7 +179,7 @@ async def _open(address: str, context: ssl.SSLContext, dial: DialOptions) -> Soc
         text = f"machine {address} has no certificate of this cluster: {foreign.verify_message}"
         raise Untrusted(text) from foreign
     except (OSError, TimeoutError) as error:
-        raise Unreachable(f"machine {address}, port {PORT}: {str(error) or 'no answer in time'}") from error
+        raise Unreachable(f"machine {address}, port {PORT}: {socket_reason(error)}") from error
 
 
 def _message(fields: dict[int, list[Value]], number: int) -> dict[int, list[Value]]:

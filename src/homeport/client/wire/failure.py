@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 import aiohttp
+
+from homeport.client.wire.reason import socket_reason, ssl_reason
 
 BROKEN = (aiohttp.ClientError, TimeoutError, OSError)
 UNREACHED = (
@@ -25,20 +25,20 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the host name can't be resolved: {error.os_error.strerror or error.os_error}"
+        return f"the host name can't be resolved: {(error.os_error.strerror or 'not known').lower()}"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return tls_reason(error)
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-    if isinstance(inner, OSError) and inner.errno:  # its own text may say where, but not what
-        return os.strerror(inner.errno).lower()
-    if isinstance(inner, ConnectionResetError):  # without a word, by asyncio
-        return "the connection was reset"
+    if isinstance(inner, OSError):
+        return socket_reason(inner)
     if isinstance(error, aiohttp.ClientPayloadError):
         return "the response was cut off"
     if isinstance(error, aiohttp.InvalidURL):
         return "the address is not a valid URL"
     if isinstance(error, aiohttp.ClientResponseError):
         return "the response is not valid HTTP"
-    # What the error says for itself shows an object's address in memory: another text with every attempt.
-    return str(inner) or type(inner).__name__
+    # What the error says for itself is a Python call, or an object's address in memory.
+    return "the connection failed"
 
 
 def _proxy_reason(status: int) -> str:
@@ -51,5 +51,4 @@ def _proxy_reason(status: int) -> str:
 
 
 def tls_reason(error: aiohttp.ClientSSLError) -> str:
-    inner = getattr(error, "certificate_error", None) or error.os_error
-    return getattr(inner, "verify_message", "") or getattr(inner, "reason", "") or str(inner)
+    return ssl_reason(getattr(error, "certificate_error", None) or error.os_error)

@@ -39,6 +39,7 @@ from homeport.client.wire.address import (
     write_pairs,
 )
 from homeport.client.wire.codec import codec, encode
+from homeport.client.wire.reason import body_text
 from homeport.client.wire.retry import Retry, retry_after
 from homeport.client.wire.watch import LineStream, Watch
 
@@ -79,7 +80,7 @@ class Answer:
             return from_status(status, code=self.status, retry_after=after)
         if self.status == 404:  # a path that is not served: plain text from the server or a proxy
             return NotFound("the server could not find the requested resource")
-        text = self.body[:300].decode(errors="replace").strip()
+        text = body_text(self.body)
         message = f"{what}: the server answered {self.status}" + (f": {text}" if text else "")
         return from_status({"message": message}, code=self.status, retry_after=after)
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from homeport.capi.remote.grpc import Channel, GrpcError
 from homeport.capi.remote.pki import KeyPair
 from homeport.client.dial import DIRECT
+from homeport.client.wire.reason import socket_reason
 from homeport.client.wire.stream import SocketStream, dial_tls
 from homeport.client.wire.tls import grpc_context
 from homeport.hosted.etcd.client import Etcd
@@ -51,7 +52,7 @@ async def connect(access: Access) -> AsyncIterator[Etcd]:
     except TimeoutError as late:
         raise DatastoreError("DatastoreUnreachable", f"DataStore {access.datastore}: no answer in time") from late
     except OSError as lost:
-        text = f"DataStore {access.datastore}: the connection to etcd was lost: {lost}"
+        text = f"DataStore {access.datastore}: the connection to etcd was lost: {socket_reason(lost)}"
         raise DatastoreError("DatastoreUnreachable", text) from lost
     finally:
         await etcd.close()
@@ -66,7 +67,7 @@ async def _open(access: Access) -> tuple[SocketStream, str]:
             async with asyncio.timeout(CONNECT_SECONDS):
                 return await dial_tls(DIRECT, host, port, context), f"{host}:{port}"
         except (OSError, TimeoutError) as error:
-            problems.append(f"{endpoint}: {str(error) or 'no answer in time'}")
+            problems.append(f"{endpoint}: {socket_reason(error)}")
     raise DatastoreError(
         "DatastoreUnreachable",
         f"DataStore {access.datastore}: no endpoint answers ({'; '.join(problems)}): check spec.endpoints, the "

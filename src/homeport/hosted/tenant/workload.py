@@ -23,6 +23,7 @@ from homeport.capi.remote.workload import Remote
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.client.restmapper import RestMapper
+from homeport.client.wire.reason import socket_reason
 from homeport.hosted import name as names
 from homeport.hosted.connection import Connections
 from homeport.hosted.content import dns, konnectivity, permission, proxy
@@ -77,7 +78,8 @@ class Workload:
                 await self._remove_disabled(remote.client, items)
                 scope.findings.served = await RestMapper(remote.client).version()
             except (ApiError, OSError, TimeoutError) as error:
-                text = f"the API server at {scope.findings.endpoint} does not answer yet: {error}"
+                why = error.message if isinstance(error, ApiError) else socket_reason(error)
+                text = f"the API server at {scope.findings.endpoint} does not answer yet: {why}"
                 return Wait("WaitingForAPIServer", text, after=RETRY_SECONDS)
             self._applied[scope.key] = digest
         self._watch(scope.key, remote)

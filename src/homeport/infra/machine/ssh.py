@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from homeport.client.dial import DialOptions
+from homeport.client.wire.reason import socket_reason
 from homeport.client.wire.stream import dial_socket
 from homeport.infra.error import Denied, Unreachable
 
@@ -52,6 +53,6 @@ async def run_command(dial: DialOptions, address: str, user: str, key: bytes, co
     except ssh.PermissionDenied:
         raise Denied(f"{address} does not accept the SSH key of user {user}") from None
     except (OSError, ssh.Error, ValueError, TimeoutError) as error:
-        why = "no answer in time" if isinstance(error, TimeoutError) else (str(error)[:200] or type(error).__name__)
+        why = socket_reason(error) if isinstance(error, OSError) else (str(error)[:200] or "the connection failed")
         raise Unreachable(f"no SSH connection to {address} port {PORT} ({why})") from None
     return -1 if result.exit_status is None else int(result.exit_status)

@@ -16,6 +16,7 @@ import orjson
 
 from homeport.client.dial import DialOptions
 from homeport.client.wire.failure import reason_of
+from homeport.client.wire.reason import body_text
 from homeport.infra.error import (
     Denied,
     Exhausted,
@@ -330,7 +331,7 @@ def _decoded(data: bytes, status: int, headers: Mapping[str, str]) -> Any:
     except json.JSONDecodeError:
         if status < 400:
             raise Unreachable("the response is not valid JSON: check that the address is a Prism Central") from None
-        found = {"message": data[:200].decode("utf-8", errors="replace")}
+        found = {"message": f"HTTP {status}, {body_text(data)}"}
     if status == 429 and isinstance(found, dict):
         found["retryAfter"] = headers["Retry-After"]
     return found

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeport.client.wire.reason import socket_reason
 from homeport.infra.error import Denied, Misconfigured, Unreachable
 from homeport.infra.machine.ssh import library, load_library
 from homeport.providers.remote.target import Target
@@ -132,4 +133,4 @@ def _failure(error: Exception, target: Target, credentials: Credentials | None) 
 
 
 def _short(error: Exception) -> str:
-    return "no answer in time" if isinstance(error, TimeoutError) else (str(error)[:200] or type(error).__name__)
+    return socket_reason(error) if isinstance(error, OSError) else (str(error)[:200] or "the connection failed")
