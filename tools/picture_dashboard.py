@@ -1,0 +1,130 @@
+"""Writes docs/picture/dashboard-*.webp: pages of the dashboard in a real browser, in both themes.
+
+With --check nothing is written; the exit code says whether each picture can be made again, in the size that it has.
+Needs chromium and kubectl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from e2e.browsing import Site, Visit, chromium, example, log_in, start  # noqa: E402
+
+FOLDER = ROOT / "docs/picture"
+WIDTH, HEIGHT = 1280, 800
+MOST_BYTES = 120_000
+_ENCODE = """async (png) => {
+  const image = new Image();
+  image.src = png;
+  await image.decode();
+  const canvas = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
+  canvas.getContext("2d").drawImage(image, 0, 0);
+  return canvas.toDataURL("image/webp", 0.8);
+}"""
+
+
+def overview(visit: Visit) -> None:
+    visit.go("#/")
+    expect(visit.page.locator("article.sick")).to_contain_text("no-such-image")
+    expect(visit.page.locator("article.well").first).to_contain_text("5 of 5")
+
+
+def tree(visit: Visit) -> None:
+    visit.go("#/cluster/Cluster/default/harbour")
+    expect(visit.page.locator("ul.tree")).to_contain_text("2 of 2 ready")
+
+
+def change(visit: Visit) -> None:
+    visit.go("#/object/cluster.x-k8s.io/machinedeployments/default/harbour-workers")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    text.fill(text.input_value().replace("version: v1.29.0", "version: v1.30.0"))
+    visit.page.get_by_role("button", name="Review the change").click()
+    expect(visit.page.locator(".diff .add")).to_contain_text("v1.30.0")
+    visit.page.locator(".diff").evaluate("each => each.scrollIntoView({ block: 'start' })")
+
+
+PAGES: dict[str, Callable[[Visit], None]] = {"overview": overview, "tree": tree, "change": change}
+
+
+def prepare(site: Site) -> None:
+    site.kubectl.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
+    site.kubectl.ok("apply", "-f", "-", stdin=example("harbour", "10.0.0.101"))
+    site.kubectl.ok("apply", "-f", "-", stdin=example("pier", "10.0.0.103"))
+    broken = example("jetty", "10.0.0.102").replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
+    site.kubectl.ok("apply", "-f", "-", stdin=broken)
+    for name in ("harbour", "pier"):
+        site.kubectl.ok("wait", f"cluster/{name}", "--for=condition=Available", "--timeout=180s", seconds=190)
+        site.kubectl.ok(
+            "wait", f"machinedeployment/{name}-workers", "--for=condition=Available", "--timeout=180s", seconds=190
+        )
+
+
+def pictures(browser: Browser, link: str) -> Iterator[tuple[str, bytes]]:
+    """Name and content of each."""
+    visit = log_in(browser, link)
+    encoder = visit.page.context.browser.new_page() if visit.page.context.browser else None
+    assert encoder is not None
+    for theme in ("light", "dark"):
+        visit.page.evaluate("theme => localStorage.setItem('homeport-theme', theme)", theme)
+        visit.page.reload()
+        for name, show in PAGES.items():
+            show(visit)
+            yield f"dashboard-{name}-{theme}.webp", shoot(visit.page, encoder)
+    encoder.close()
+    visit.page.context.close()
+
+
+def shoot(page: Page, encoder: Page) -> bytes:
+    png = page.screenshot(animations="disabled", caret="hide")
+    made = encoder.evaluate(_ENCODE, f"data:image/png;base64,{base64.b64encode(png).decode()}")
+    return base64.b64decode(made.partition(",")[2])
+
+
+def problem(content: bytes) -> str:
+    """Why it is not a picture for the documentation, '' if it is one."""
+    if content[:4] != b"RIFF" or content[8:12] != b"WEBP":
+        return "not a WebP file"
+    return f"{len(content)} bytes, the limit is {MOST_BYTES}" if len(content) > MOST_BYTES else ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    check = parser.parse_args().check
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        raise SystemExit("no kubectl on PATH")
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        site = start(Path(folder), kubectl)
+        try:
+            prepare(site)
+            with chromium() as browser:
+                for name, content in pictures(browser, site.link()):
+                    if said := problem(content):
+                        wrong.append(f"{name}: {said}")
+                    elif check and not (FOLDER / name).exists():
+                        wrong.append(f"{name} is missing: run tools/picture_dashboard.py")
+                    elif not check:
+                        (FOLDER / name).write_bytes(content)
+                        print(f"{name}: {len(content) / 1000:.0f} KB")
+        finally:
+            site.stop()
+    print("\n".join(wrong), end="")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
