@@ -279,3 +279,35 @@ def test_yaml_and_form_become_each_other_and_lose_nothing(visit: Visit) -> None:
     text.fill("kind: [Cluster")
     form.get_by_role("button", name="Back to the form").click()
     expect(visit.page.get_by_role("alert")).to_contain_text("the manifest:")
+
+
+POOLS = """
+apiVersion: ipam.cluster.x-k8s.io/v1alpha2
+kind: InClusterIPPool
+metadata: {name: dock, namespace: default}
+spec: {addresses: [10.9.0.0-10.9.0.40], prefix: 24, gateway: 10.9.0.1, excludedAddresses: [10.9.0.2-10.9.0.9]}
+---
+apiVersion: ipam.cluster.x-k8s.io/v1beta2
+kind: IPAddressClaim
+metadata: {name: crane, namespace: default}
+spec: {poolRef: {apiGroup: ipam.cluster.x-k8s.io, kind: InClusterIPPool, name: dock}}
+---
+apiVersion: butler.butlerlabs.dev/v1alpha1
+kind: NetworkPool
+metadata: {name: wharf, namespace: butler-system}
+spec: {cidr: 10.8.0.0/22, reserved: [{cidr: 10.8.0.0/28, description: routers}]}
+"""
+
+
+def test_pools_of_addresses_are_maps_that_say_who_holds_what(visit: Visit, site: Site) -> None:
+    site.kubectl.ok("apply", "-f", "-", stdin=POOLS)
+    visit.go("#/addresses")
+    dock = visit.page.get_by_role("article").filter(has_text="InClusterIPPool default/dock")
+    expect(dock).to_contain_text("1 used, 10 reserved, 30 free of 41")
+    expect(dock.locator(".map .cell")).to_have_count(41)
+    expect(dock.locator(".map .cell.used")).to_have_attribute("title", re.compile(r"^10\.9\.0\.10: used .*crane"))
+    expect(dock.get_by_role("row").filter(has_text="10.9.0.10")).to_contain_text("IPAddressClaim default/crane")
+    wharf = visit.page.get_by_role("article").filter(has_text="NetworkPool butler-system/wharf")
+    expect(wharf).to_contain_text("16 reserved, 1008 free of 1024; one square is 4 addresses")
+    expect(wharf.locator(".map .cell.reserved")).to_have_count(4)
+    accessible(visit)

@@ -1,4 +1,4 @@
-// Pages that are lists of a few kinds each: addresses, templates and who uses them, teams, add-ons.
+// Pages that are lists of a few kinds each: templates and who uses them, teams, add-ons.
 import type { ComponentChildren } from "preact";
 import { byPlural, kinds } from "../kind";
 import { href } from "../route";
@@ -9,38 +9,10 @@ import { age, State, Table, type Column } from "../ui";
 type Shown = { name: string; path: unknown; of?: (value: any) => ComponentChildren; width?: string };
 type List = { title: string; group: string; plural: string; columns: Shown[] };
 
-const IPAM = "ipam.cluster.x-k8s.io";
 const BUTLER = "butler.butlerlabs.dev";
 const CAPI = "cluster.x-k8s.io";
 
-const POOL: Shown[] = [
-  { name: "Addresses", path: ["spec", "addresses"], of: (found) => (found ?? []).join(", "), width: "minmax(0, 2fr)" },
-  { name: "In use", path: ["status", "ipAddresses"], of: (found) => <Use used={found?.used} total={found?.total} /> },
-];
-
-function Use({ used, total }: { used?: number; total?: number }) {
-  if (!total) return <span class="faint">–</span>;
-  return <span class="counted"><progress max={total} value={used ?? 0} aria-label={`${used ?? 0} of ${total} in use`} /><span>{used ?? 0} of {total}</span></span>;
-}
-
 const STATE: Shown = { name: "State", path: "@state", of: (found) => <State state={found ?? ""} /> };
-
-const ADDRESSES: List[] = [
-  { title: "Pools of addresses", group: IPAM, plural: "inclusterippools", columns: POOL },
-  { title: "Pools for all namespaces", group: IPAM, plural: "globalinclusterippools", columns: POOL },
-  { title: "Addresses in use", group: IPAM, plural: "ipaddresses", columns: [
-    { name: "Address", path: ["spec", "address"] }, { name: "Pool", path: ["spec", "poolRef", "name"] }, { name: "Claim", path: ["spec", "claimRef", "name"] },
-  ] },
-  { title: "Networks of tenant clusters", group: BUTLER, plural: "networkpools", columns: [
-    { name: "Range", path: ["spec", "cidr"] },
-    { name: "In use", path: ["status"], of: (found) => <Use used={found?.allocatedIPs} total={found?.totalIPs} /> },
-    { name: "Largest free block", path: ["status", "largestFreeBlock"] },
-  ] },
-  { title: "Allocations", group: BUTLER, plural: "ipallocations", columns: [
-    STATE, { name: "Pool", path: ["spec", "poolRef", "name"] }, { name: "Cluster", path: ["spec", "tenantClusterRef", "name"] },
-    { name: "From", path: ["status", "startAddress"] }, { name: "To", path: ["status", "endAddress"] },
-  ] },
-];
 
 const TEAMS: List[] = [
   { title: "Teams", group: BUTLER, plural: "teams", columns: [
@@ -62,7 +34,6 @@ const ADDONS: List[] = [
   { title: "Resource sets", group: "addons.cluster.x-k8s.io", plural: "clusterresourcesets", columns: [STATE, { name: "What is wrong", path: "@problem", width: "minmax(0, 3fr)" }] },
 ];
 
-export const Addresses = () => <Lists title="Addresses" lists={ADDRESSES} />;
 export const Teams = () => <Lists title="Teams" lists={TEAMS} />;
 export const Addons = () => <Lists title="Add-ons" lists={ADDONS} />;
 
