@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from e2e.browsing import Site, Visit, chromium, example, log_in, start  # noqa: E402
+from e2e.cluster import Cluster  # noqa: E402
 
 FOLDER = ROOT / "docs/picture"
 WIDTH, HEIGHT = 1280, 800
@@ -51,7 +53,8 @@ def change(visit: Visit) -> None:
     expect(text).to_be_visible()
     text.fill(text.input_value().replace("version: v1.29.0", "version: v1.30.0"))
     visit.page.get_by_role("button", name="Review the change").click()
-    expect(visit.page.locator(".diff .add")).to_contain_text("v1.30.0")
+    expect(visit.page.locator(".diff .add", has_text="v1.30.0")).to_be_visible()
+    expect(visit.page.locator(".rehearsal")).not_to_contain_text("Rehearsing", timeout=120_000)
     visit.page.locator(".diff").evaluate("each => each.scrollIntoView({ block: 'start' })")
 
 
@@ -65,17 +68,14 @@ def prepare(site: Site) -> None:
     broken = example("jetty", "10.0.0.102").replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
     site.kubectl.ok("apply", "-f", "-", stdin=broken)
     for name in ("harbour", "pier"):
-        site.kubectl.ok("wait", f"cluster/{name}", "--for=condition=Available", "--timeout=180s", seconds=190)
-        site.kubectl.ok(
-            "wait", f"machinedeployment/{name}-workers", "--for=condition=Available", "--timeout=180s", seconds=190
-        )
+        for each in (f"cluster/{name}", f"machinedeployment/{name}-workers"):
+            site.kubectl.ok("wait", each, "--for=condition=Available", "--timeout=180s", seconds=190)
 
 
 def pictures(browser: Browser, link: str) -> Iterator[tuple[str, bytes]]:
     """Name and content of each."""
     visit = log_in(browser, link)
-    encoder = visit.page.context.browser.new_page() if visit.page.context.browser else None
-    assert encoder is not None
+    encoder = browser.new_page()
     for theme in ("light", "dark"):
         visit.page.evaluate("theme => localStorage.setItem('homeport-theme', theme)", theme)
         visit.page.reload()
@@ -102,28 +102,39 @@ def problem(content: bytes) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
-    check = parser.parse_args().check
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        raise SystemExit("no kubectl on PATH")
-    wrong = []
-    with tempfile.TemporaryDirectory() as folder:
-        site = start(Path(folder), kubectl)
-        try:
-            prepare(site)
-            with chromium() as browser:
-                for name, content in pictures(browser, site.link()):
-                    if said := problem(content):
-                        wrong.append(f"{name}: {said}")
-                    elif check and not (FOLDER / name).exists():
-                        wrong.append(f"{name} is missing: run tools/picture_dashboard.py")
-                    elif not check:
-                        (FOLDER / name).write_bytes(content)
-                        print(f"{name}: {len(content) / 1000:.0f} KB")
-        finally:
-            site.stop()
+    parser.add_argument("--data", type=Path, help="of a plane that has the clusters already")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, plane(Path(folder), asked.data) as site, chromium() as browser:
+        wrong = [said for made in pictures(browser, site.link()) if (said := keep(*made, check=asked.check))]
     print("\n".join(wrong), end="")
     return 1 if wrong else 0
+
+
+def keep(name: str, content: bytes, *, check: bool) -> str:
+    """Why it can't be kept, '' if it is."""
+    if said := problem(content):
+        return f"{name}: {said}"
+    if check:
+        return "" if (FOLDER / name).exists() else f"{name} is missing: run tools/picture_dashboard.py"
+    (FOLDER / name).write_bytes(content)
+    print(f"{name}: {len(content) / 1000:.0f} KB")
+    return ""
+
+
+@contextmanager
+def plane(folder: Path, data: Path | None) -> Iterator[Site]:
+    kubectl = shutil.which("kubectl") or ""
+    if data is not None:
+        yield Site(data, Cluster("ours", kubectl, data / "kubeconfig", folder))
+        return
+    if not kubectl:
+        raise SystemExit("no kubectl on PATH")
+    site = start(folder, kubectl)
+    try:
+        prepare(site)
+        yield site
+    finally:
+        site.stop()
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -192,6 +193,12 @@ def test_a_reload_shows_the_same(visit: Visit) -> None:
         expect(visit.page.locator(".filter input")).to_have_count(len(filters))
         for number, text in enumerate(filters):
             expect(visit.page.locator(".filter input").nth(number)).to_have_value(text)
+
+
+def test_the_pictures_of_the_documentation_can_be_made_again(site: Site) -> None:
+    tool = [sys.executable, str(ROOT / "tools/picture_dashboard.py"), "--check", "--data", str(site.data)]
+    made = subprocess.run(tool, capture_output=True, text=True, timeout=250, check=False)
+    assert made.returncode == 0, made.stdout + made.stderr
 
 
 def test_the_tree_follows_a_change(visit: Visit, site: Site) -> None:
