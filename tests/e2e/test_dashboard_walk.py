@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
@@ -128,6 +130,10 @@ def test_a_machine_is_healed_and_a_healthy_one_only_on_demand(visit: Visit, site
     site.kubectl.ok("wait", f"machine/{name}", "--for=delete", "--timeout=110s", seconds=120)
     workers = visit.page.locator('li[data-object="MachineDeployment/harbour-workers"] > .leaf')
     expect(workers).to_contain_text("2 of 2 ready", timeout=LONG)
+    visit.go(f"#/timeline?q={name}")  # what happened to it is known although it is gone
+    provider = visit.page.locator('.timeline li[data-source="provider"]')
+    expect(provider.filter(has_text="CreatingVM")).to_contain_text(f"NutanixMachine {name}")
+    accessible(visit)
 
 
 def test_an_upgrade_shows_what_it_replaces_before_it_starts(visit: Visit, site: Site) -> None:
@@ -311,3 +317,43 @@ def test_pools_of_addresses_are_maps_that_say_who_holds_what(visit: Visit, site:
     expect(wharf).to_contain_text("16 reserved, 1008 free of 1024; one square is 4 addresses")
     expect(wharf.locator(".map .cell.reserved")).to_have_count(4)
     accessible(visit)
+
+
+def test_the_timeline_of_a_cluster_says_who_changed_what(visit: Visit, site: Site) -> None:
+    visit.go("#/object/cluster.x-k8s.io/clusters/default/harbour")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    text.fill(text.input_value().replace("  annotations:\n", "  annotations:\n    example.com/berth: north\n", 1))
+    visit.page.get_by_role("button", name="Review the change").click()
+    visit.page.get_by_role("button", name="Apply").click()
+    expect(visit.page.locator(".notice.good")).to_contain_text("was changed")
+    visit.go("#/cluster/Cluster/default/harbour?tab=timeline&source=change")
+    changes = visit.page.locator('.timeline li[data-source="change"]')
+    expect(changes.filter(has_text="by kubectl-client-side-apply").first).to_contain_text("fields: ")
+    expect(changes.filter(has_text="by homeport-dashboard")).to_contain_text("metadata.annotations")
+    visit.page.get_by_label("Show").select_option("condition")
+    expect(visit.page.locator(".timeline li").filter(has_text="Available is True").first).to_be_visible()
+    accessible(visit)
+
+
+def test_a_user_of_one_namespace_sees_the_tree_of_a_cluster_in_it(site: Site, browser: Browser, tmp_path: Path) -> None:
+    for args in (
+        ("create", "serviceaccount", "mate"),
+        ("create", "role", "mate", "--verb=get,list,watch", "--resource=*.cluster.x-k8s.io"),
+        ("create", "rolebinding", "mate", "--role=mate", "--serviceaccount=default:mate"),
+    ):
+        site.kubectl.ok(*args)
+    view = json.loads(site.kubectl.ok("config", "view", "--raw", "--minify", "-o", "json"))
+    view["users"] = [{"name": "mate", "user": {"token": site.kubectl.ok("create", "token", "mate").strip()}}]
+    view["contexts"][0]["context"]["user"] = "mate"
+    file = tmp_path / "mate.json"
+    file.write_text(json.dumps(view))
+    file.chmod(0o600)
+    visit = log_in(browser, site.link("--kubeconfig", str(file), "--data", str(site.data)))
+    visit.go("#/cluster/Cluster/default/harbour")
+    expect(visit.page.locator('li[data-object="MachineDeployment/harbour-workers"]')).to_be_visible()
+    delete = visit.page.locator(".actions").get_by_role("button", name="Delete")
+    expect(delete).to_be_disabled()
+    expect(delete).to_have_attribute("title", re.compile("You may not delete clusters.cluster.x-k8s.io"))
+    expect(visit.page.get_by_role("link", name="Simulator")).to_have_count(0)
+    visit.page.context.close()

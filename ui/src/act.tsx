@@ -59,7 +59,7 @@ export async function attempt(work: () => Promise<unknown>, done: string, after:
 }
 
 const patch = (kind: Kind, namespace: string, name: string, body: object, sub = "") =>
-  send("PATCH", path(kind, namespace, name, sub), JSON.stringify(body), "application/merge-patch+json");
+  send("PATCH", path(kind, namespace, name, sub) + "?fieldManager=homeport-dashboard", JSON.stringify(body), "application/merge-patch+json");
 
 function Scale({ tree, onClose }: Props) {
   const found = walk(tree).filter((each) => SCALED.has(each.kind) && each.replicas && byKind(each.kind, each.apiVersion));

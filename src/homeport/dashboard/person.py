@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.app.tree.grow import Memory
 from homeport.client.config import Config
@@ -88,6 +89,10 @@ class Person:
         }
         answer = await self.client.create(body, kind=_REVIEW)
         return bool((answer.get("status") or {}).get("allowed"))
+
+    async def widest(self, namespace: str) -> str:
+        """'' if the user may watch Clusters everywhere, otherwise `namespace`. Raises ApiError."""
+        return "" if not namespace or await self.may("watch", Cluster.__resource__) else namespace
 
     async def _check(self) -> None:
         while True:

@@ -39,7 +39,7 @@ export function Cluster() {
           {tab === "machines" && <MachineTable cluster={clusterOf(tree)} namespace={spaceOf(tree)} />}
           {tab === "conditions" && <Matrix tree={tree} />}
           {tab === "logs" && <ObjectLogs kind={kind} namespace={namespace} name={name} />}
-          {tab === "timeline" && <Happened namespace={spaceOf(tree)} about={name} />}
+          {tab === "timeline" && <Happened namespace={spaceOf(tree)} about={clusterOf(tree)} objects />}
         </>
       )}
     </>

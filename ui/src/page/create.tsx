@@ -92,7 +92,7 @@ function Form({ kind }: { kind: Kind }) {
     if (!meant) return;
     const where = path(kind, meant.metadata.namespace || home.value || "default");
     try {
-      await send("POST", where + (dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict"), JSON.stringify(meant));
+      await send("POST", where + (dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict&fieldManager=homeport-dashboard"), JSON.stringify(meant));
       if (dry) { setChecked([meant]); return; }
       report(`${api} ${meant.metadata.name} was created`, "good");
       go(["cluster", api, meant.metadata.namespace || home.value, meant.metadata.name]);

@@ -74,7 +74,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
   async function write(dry: boolean): Promise<void> {
     setProblem("");
     try {
-      const query = dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict";
+      const query = dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict&fieldManager=homeport-dashboard";
       const answer = await send("PUT", where + query, text, "application/yaml", "application/yaml");
       if (answer.warning) report(answer.warning);
       if (dry) { setLines(diff(held ?? "", tidy(answer.text))); return; }
@@ -118,7 +118,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
         </>
       )}
       <h2>What happened</h2>
-      <Happened namespace={namespace} about={name} />
+      <Happened namespace={namespace} about={name} objects />
     </>
   );
 }

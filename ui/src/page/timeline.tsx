@@ -1,40 +1,58 @@
 // What happened, newest first. Events stay for an hour, also when their object is gone.
+import { useState } from "preact/hooks";
 import { amend, route } from "../route";
 import { space } from "../space";
 import { age, ObjectLink, useTopic } from "../ui";
 
 type Entry = {
-  uid: string; time: string; kind: string; namespace: string; name: string; apiVersion: string; type: string; reason: string;
+  uid: string; source: "event" | "provider" | "condition" | "change"; time: string; kind: string; namespace: string; name: string; apiVersion: string; type: string; reason: string;
   message: string; count: number; by: string;
 };
+
+const SOURCES: Record<string, string> = { event: "Events", provider: "Provider", condition: "Conditions", change: "Who changed it" };
 
 export function Timeline() {
   const about = route.value.query.get("q") ?? "";
   return (
     <>
       <h1>Timeline</h1>
-      <p class="filter"><label>Object <input type="search" value={about} onInput={(event) => amend({ q: event.currentTarget.value })} /></label></p>
+      <p class="filter"><label>Object <input type="search" value={about} placeholder="its name, or how it begins" onInput={(event) => amend({ q: event.currentTarget.value })} /></label>
+        <span class="faint">Also of objects that no longer exist; Events stay for an hour.</span></p>
       <Happened namespace={space.value} about={about} />
     </>
   );
 }
 
-export function Happened({ namespace, about }: { namespace: string; about: string }) {
-  const [state, error] = useTopic<{ entries: Entry[]; problem: string }>("timeline", { namespace, about }, (_, message) => message);
+/** `objects`: also what the objects say themselves, their conditions and who changed them. */
+export function Happened({ namespace, about, objects = false }: { namespace: string; about: string; objects?: boolean }) {
+  const [state, error] = useTopic<{ entries: Entry[]; problem: string }>("timeline", { namespace, about, objects }, (_, message) => message);
+  const [limit, setLimit] = useState(100);
+  const chosen = route.value.query.get("source") ?? "";
+  const warnings = route.value.query.get("warnings") === "yes";
   if (error || state?.problem) return <p class="lonely bad">{error || state?.problem}</p>;
   if (!state) return <p class="lonely">Reading the events …</p>;
-  if (!state.entries.length) return <p class="lonely">Nothing happened within the last hour.</p>;
+  const known = Object.keys(SOURCES).filter((each) => state.entries.some((entry) => entry.source === each));
+  const entries = state.entries.filter((each) => (!chosen || each.source === chosen) && (!warnings || each.type === "Warning"));
   return (
-    <ol class="timeline">
-      {state.entries.slice(0, 100).map((each) => (
-        <li key={each.uid} class={each.type === "Warning" ? "bad" : ""}>
-          <time dateTime={each.time} title={each.time}>{age(each.time)} ago</time>
-          <ObjectLink {...each} />
-          <b>{each.reason}</b>
-          <span>{each.message}</span>
-          <small class="faint">{each.by}{each.count > 1 ? ` · ${each.count} times` : ""}</small>
-        </li>
-      ))}
-    </ol>
+    <>
+      <p class="filter">
+        <label>Show <select value={chosen} onChange={(event) => amend({ source: event.currentTarget.value })}><option value="">everything</option>{known.map((each) => <option key={each} value={each}>{SOURCES[each]}</option>)}</select></label>
+        <label class="check"><input type="checkbox" checked={warnings} onChange={(event) => amend({ warnings: event.currentTarget.checked ? "yes" : "" })} /> Only warnings</label>
+        <span class="faint">{entries.length} of {state.entries.length}</span>
+      </p>
+      {!entries.length && <p class="lonely">Nothing happened within the last hour.</p>}
+      <ol class="timeline">
+        {entries.slice(0, limit).map((each) => (
+          <li key={each.uid} class={each.type === "Warning" ? "bad" : ""} data-source={each.source}>
+            <time dateTime={each.time} title={each.time}>{age(each.time)} ago</time>
+            <ObjectLink {...each} />
+            <b>{each.reason}</b>
+            <span>{each.message}</span>
+            <small class="faint">{[SOURCES[each.source], each.by && `by ${each.by}`, each.count > 1 && `${each.count} times`].filter(Boolean).join(" · ")}</small>
+          </li>
+        ))}
+      </ol>
+      {entries.length > limit && <button type="button" onClick={() => setLimit(limit + 100)}>Show {Math.min(100, entries.length - limit)} more</button>}
+    </>
   );
 }

@@ -29,9 +29,14 @@ class Forest(Topic):
         self._last: Any = None
 
     async def prepare(self) -> None:
+        self._namespace = await self.scope()
         kinds = [each for each in await self.person.kinds() if each.namespaced and is_part(each)]
         feeds = [self.follow(each, self._namespace) for each in kinds if not _is_rare(each)]
         await asyncio.gather(*(feed.settled() for feed in feeds))
+
+    async def scope(self) -> str:
+        """The namespace that is watched; '' for all."""
+        return self._namespace
 
     async def message(self) -> Iterable[dict[str, Any]]:
         objects = [feed.objects for feed, _ in self._held]
@@ -64,7 +69,10 @@ class OneTree(Forest):
         self._name = str(options.get("name") or "")
         self._kind = str(options.get("kind") or "")
         self._space = self._namespace
-        self._namespace = ""  # a tenant's objects are in a namespace of their own
+
+    async def scope(self) -> str:
+        """A tenant's objects are in a namespace of their own; who may not watch all gets those in the same one."""
+        return await self.person.widest(self._space)
 
     def roots(self, objects: list[Unstructured]) -> list[Unstructured]:
         for _, kind in ROOTS:
