@@ -357,3 +357,25 @@ def test_a_user_of_one_namespace_sees_the_tree_of_a_cluster_in_it(site: Site, br
     expect(delete).to_have_attribute("title", re.compile("You may not delete clusters.cluster.x-k8s.io"))
     expect(visit.page.get_by_role("link", name="Simulator")).to_have_count(0)
     visit.page.context.close()
+
+
+def test_no_table_has_more_than_a_hundred_row_elements(visit: Visit, site: Site) -> None:
+    many = "".join(f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: note-{n}}}\n" for n in range(150))
+    site.kubectl.ok("apply", "-f", "-", stdin=many)
+    pages = {
+        "#/kinds/core/configmaps?ns=default": "note-0",
+        "#/plane": "Reconciles",
+        "#/cluster/Cluster/default/harbour?tab=conditions": "Condition",
+        "#/simulator?tab=journal": "Method",
+    }
+    for address, text in pages.items():
+        visit.go(address)
+        expect(visit.page.get_by_role("table").last).to_contain_text(text)
+        expect(visit.page.get_by_role("table").last.get_by_role("row").nth(2)).to_be_visible()
+        assert visit.page.locator("main [role=row], main tr").count() <= 100, address
+    table = visit.page.get_by_role("table").last
+    visit.go("#/kinds/core/configmaps?ns=default")
+    expect(table).to_contain_text("note-0")
+    table.evaluate("box => { box.scrollTop = box.scrollHeight }")
+    expect(table.get_by_role("row").last).to_have_attribute("aria-rowindex", re.compile("1[5-9][0-9]"))
+    accessible(visit)

@@ -1,12 +1,12 @@
 // One cluster: the live tree, its machines, conditions and what happened.
 import { useState } from "preact/hooks";
 import { amend, href, route } from "../route";
-import { age, ObjectLink, State, useTopic } from "../ui";
+import { age, ObjectLink, State, Table, useTopic, type Column } from "../ui";
 import { Actions } from "../act";
 import { clusterOf, spaceOf, walk, type Branch } from "../branch";
 import { ObjectLogs } from "./logs";
 import { Happened } from "./timeline";
-import { MachineTable } from "./machines";
+import { Filter, MachineTable } from "./machines";
 
 type Tree = { tree: Branch | null; cause: string; unreadable?: string[]; problem: string };
 
@@ -72,22 +72,23 @@ function Node({ branch, level }: { branch: Branch; level: number }) {
   );
 }
 
+type Told = Branch["conditions"][number] & { of: Branch };
+
 function Matrix({ tree }: { tree: Branch }) {
-  const rows = walk(tree).filter((each) => each.conditions.length);
+  const wanted = (route.value.query.get("q") ?? "").toLowerCase();
+  const all = walk(tree).flatMap((each) => each.conditions.map((c): Told => ({ ...c, of: each })));
+  const rows = all.filter((each) => `${each.of.kind} ${each.of.name} ${each.type} ${each.status} ${each.message ?? ""}`.toLowerCase().includes(wanted));
+  const columns: Column<Told>[] = [
+    { name: "Object", of: (c) => <ObjectLink {...c.of} />, sort: (c) => `${c.of.kind} ${c.of.name}`, width: "minmax(0, 2fr)" },
+    { name: "Condition", of: (c) => c.type, sort: (c) => c.type, width: "minmax(0, 1.4fr)" },
+    { name: "Status", of: (c) => c.status, sort: (c) => c.status, width: "5rem" },
+    { name: "Since", of: (c) => age(c.lastTransitionTime), sort: (c) => c.lastTransitionTime ?? "", width: "5rem" },
+    { name: "Message", of: (c) => <span title={c.message || c.reason}>{c.message || c.reason}</span>, width: "minmax(0, 3fr)" },
+  ];
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Conditions">
-      <table class="plain">
-        <thead><tr><th>Object</th><th>Condition</th><th>Status</th><th>Since</th><th>Message</th></tr></thead>
-        <tbody>
-          {rows.flatMap((each) => each.conditions.map((c) => (
-            <tr key={`${each.kind}/${each.name}/${c.type}`}>
-              <td><ObjectLink {...each} /></td><td>{c.type}</td>
-              <td>{c.status}</td><td>{age(c.lastTransitionTime)}</td>
-              <td>{c.message || c.reason}</td>
-            </tr>
-          )))}
-        </tbody>
-      </table>
-    </div>
+    <>
+      <Filter count={rows.length} of={all.length} />
+      <Table label="Conditions" rows={rows} columns={columns} id={(c) => `${c.of.kind}/${c.of.namespace}/${c.of.name}/${c.type}`} empty="No condition matches." />
+    </>
   );
 }

@@ -4,7 +4,14 @@ import { may, send } from "../request";
 import { user } from "../session";
 import { space, home } from "../space";
 import { kinds } from "../kind";
-import { Command, State } from "../ui";
+import { Command, State, Table, type Column } from "../ui";
+
+const CONTROLLERS: Column<any>[] = [
+  { name: "Controller", of: (c) => c.name, sort: (c) => c.name, width: "minmax(0, 2fr)" },
+  { name: "Queued", of: (c) => c.queue, sort: (c) => c.queue }, { name: "Delayed", of: (c) => c.delayed, sort: (c) => c.delayed },
+  { name: "Reconciles", of: (c) => c.reconciles, sort: (c) => c.reconciles }, { name: "Errors", of: (c) => c.errors, sort: (c) => c.errors },
+  { name: "Unfinished", of: (c) => c.unfinishedCount, sort: (c) => c.unfinishedCount },
+];
 
 export function Plane() {
   const [state, setState] = useState<any>(null);
@@ -28,12 +35,7 @@ export function Plane() {
               ))}</tbody></table>
           </section>
           <section><h2>Controllers</h2>
-            <div class="scroll" tabIndex={0} role="region" aria-label="Controllers">
-              <table class="plain"><thead><tr><th>Controller</th><th>Queued</th><th>Delayed</th><th>Reconciles</th><th>Errors</th><th>Unfinished</th></tr></thead>
-                <tbody>{(state.controllers ?? []).map((each: any) => (
-                  <tr key={each.name}><td>{each.name}</td><td>{each.queue}</td><td>{each.delayed}</td><td>{each.reconciles}</td><td>{each.errors}</td><td>{each.unfinishedCount}</td></tr>
-                ))}</tbody></table>
-            </div>
+            <Table label="Controllers" rows={state.controllers ?? []} columns={CONTROLLERS} id={(each) => each.name} empty="There are none." />
           </section>
         </>
       )}
