@@ -13,6 +13,7 @@ const OLD = /^(accepted for older|deprecated)/i;
 export function offered(at: string): string {
   const [last = "", before = ""] = at.replace(/\.\d+/g, "").split(".").reverse();
   const name = /^(name|uuid|id|type|kind)$/.test(last) ? (last === "name" ? before : "") : last;
+  if (/^providerConfig/.test(name)) return "providerConfig";
   if (/image/i.test(name)) return "image";
   if (/^(subnet|subnets|network|networkName|vmNetwork)$/i.test(name)) return "network";
   if (/^(cluster|prismElement|peCluster|clusterName)$/.test(name)) return "cluster";

@@ -148,18 +148,19 @@ function Discovery({ namespace, onFound }: { namespace: string; onFound: (choice
   ], [configs, clusters]);
   const used = sources.find((each) => each.label === source) ?? (source === null ? sources[0] : undefined);
   useEffect(() => {
-    if (!used) { onFound({}); return; }
+    const known = { providerConfig: (configs ?? []).map((each) => each.name) };
+    if (!used) { onFound(known); return; }
     let current = true;
     setSaid("Asking the hypervisor …");
     errand("choices", { ...used.options, namespace }).then((found) => {
       if (!current) return;
       const names = (kind: string) => [...new Set<string>(found.entities.filter((each: any) => each.kind === kind).map((each: any) => each.name))].sort();
       const versions = [...new Set<string>(found.entities.map((each: any) => each.details.kubernetes).filter(Boolean))].sort();
-      onFound({ image: names("image"), network: names("network"), cluster: names("cluster"), storage: names("storage"), version: versions });
+      onFound({ ...known, image: names("image"), network: names("network"), cluster: names("cluster"), storage: names("storage"), version: versions });
       setSaid(`${found.entities.length} choices from ${found.origin}`);
-    }).catch((error: Error) => { if (current) { setSaid(error.message); onFound({}); } });
+    }).catch((error: Error) => { if (current) { setSaid(error.message); onFound(known); } });
     return () => { current = false; };
-  }, [used?.label]);
+  }, [used?.label, configs?.length]);
   if (!sources.length) return <p class="faint">There is no ProviderConfig and no Cluster with credentials yet, so fields for images and networks offer no choices.</p>;
   return (
     <p class="filter"><label>Choices from <select value={used?.label ?? ""} onChange={(event) => setSource(event.currentTarget.value)}><option value="">nowhere</option>{sources.map((each) => <option key={each.label}>{each.label}</option>)}</select></label> <span class="faint" role="status">{said}</span></p>
