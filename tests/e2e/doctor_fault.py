@@ -64,6 +64,7 @@ class Fault:
     faults: tuple[Json, ...] = ()
     late: bool = False  # the faults come when the cluster works
     notice: bool = False  # it may still go away by itself
+    own: tuple[str, ...] | None = None  # what the user's own object says, if not the words
     base: Callable[[str], list[Json]] = field(default=lambda vip: cluster(vip))
     name: str = "harbour"  # of the cluster
     simulator: str = "prism"
@@ -237,6 +238,7 @@ FAULTS: dict[str, Fault] = {
         account("cluster-admin", "cluster-specific-password"),
         faults=({"match": {"user": "cluster-admin"}, "effect": {"kind": "status", "status": 503}},),
         late=True,
+        own=(),  # it works: that it can't be managed is told at the next look of the controllers, minutes later
     ),
     "password-expired": Fault(
         "AccessDenied",
@@ -244,6 +246,7 @@ FAULTS: dict[str, Fault] = {
         account("operator", "operator-password"),
         faults=({"match": {"user": "operator"}, "effect": {"kind": "status", "status": 401}},),
         late=True,
+        own=(),  # it works: that it can't be managed is told at the next look of the controllers, minutes later
     ),
     # -- the workload cluster
     "no-network-plugin": Fault(

@@ -1,8 +1,10 @@
-"""The doctor names the right cause first: of each fault that is planted in a cluster of `homeport up --sim`."""
+"""The doctor names the right cause first, and the user's own object says it too: of each fault that is planted in a
+cluster of `homeport up --sim`."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -19,18 +21,26 @@ from apply import apply
 from e2e.doctor_fault import CLUSTER, FAULTS, Fault
 from e2e.doctor_harvester_fault import HARVESTER_FAULTS, IMAGES
 from e2e.doctor_platform_fault import PLATFORM_FAULTS
+from homeport.api.meta import Resource
 from homeport.app.doctor.diagnosis import Commands, Diagnosis
 from homeport.app.doctor.examine import examine
 from homeport.app.doctor.gather import gather
 from homeport.app.tree.read import NoCluster
+from homeport.capi.object.summary import conditions_of
 from homeport.client import kubeconfig
+from homeport.client.errors import NotFound
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
 from homeport.machinery.yaml import load_all
 
-pytestmark = [pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.timeout(600)]
 
-SECONDS = 120.0
+SECONDS = 240.0
+ROOTS = (
+    Resource("butler.butlerlabs.dev", "v1alpha1", "TenantCluster", "tenantclusters"),
+    Resource("k0rdent.mirantis.com", "v1beta1", "ClusterDeployment", "clusterdeployments"),
+    Resource("cluster.x-k8s.io", "v1beta2", "Cluster", "clusters"),
+)
 ALL = {**FAULTS, **HARVESTER_FAULTS, **PLATFORM_FAULTS}
 WORLD = Path(homeport.sim.prism.__file__).parent / "default.yaml"
 
@@ -88,6 +98,29 @@ class Plane:
                 await client.close()
 
         return asyncio.run(run())
+
+    def said(self, name: str, namespace: str) -> str:
+        """What the user's own object says: the TenantCluster, ClusterDeployment or Cluster, and what `status` shows."""
+
+        async def run() -> str:
+            client = HttpClient(kubeconfig.load(self.kubeconfig))
+            try:
+                for kind in ROOTS:
+                    with contextlib.suppress(NotFound):
+                        found = await client.get(kind, Key(namespace, name))
+                        return "\n".join(str(each.get("message")) for each in conditions_of(found))
+                return ""
+            finally:
+                await client.close()
+
+        return asyncio.run(run())
+
+    def until_said(self, namespace: str, fault: Fault, vip: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        words = [word.replace("VIP", vip) for word in (fault.words if fault.own is None else fault.own)]
+        while lacking := [word for word in words if word not in (text := self.said(fault.name, namespace))]:
+            assert time.monotonic() < deadline, f"{lacking} not in: {text}"
+            time.sleep(0.3)
 
     def until_well(self, namespace: str) -> None:
         deadline = time.monotonic() + SECONDS
@@ -168,6 +201,7 @@ def test_the_first_finding_is_the_cause(planted: Plane, name: str) -> None:
         planted.inject(fault.simulator, fault.faults)
     found = planted.until_named(space_of(name), fault, vip_of(name))
     assert found[0].cure.startswith(("kubectl ", "homeport "))
+    planted.until_said(space_of(name), fault, vip_of(name))
 
 
 def test_a_cluster_that_works_has_no_findings_and_the_exit_code_tells(plane: Plane) -> None:

@@ -148,6 +148,8 @@ class Condition:
     WORKER_MACHINES_UP_TO_DATE = "WorkerMachinesUpToDate"
     REMOTE_CONNECTION_PROBE = "RemoteConnectionProbe"
     NETWORK_PLUGIN_READY = "NetworkPluginReady"
+    NETWORKS_DISJOINT = "NetworksDisjoint"
+    CONTROL_PLANE_ENDPOINT_FREE = "ControlPlaneEndpointFree"
     VARIABLES_READY = "VariablesReady"
     REF_VERSIONS_UP_TO_DATE = "RefVersionsUpToDate"
 

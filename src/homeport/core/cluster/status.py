@@ -31,6 +31,8 @@ _GATES = (
     Condition.TOPOLOGY_RECONCILED,
 )
 _REPEATED = (Condition.INFRASTRUCTURE_REACHABLE, Condition.NO_ORPHANED_MACHINES)
+# Mistakes that hold up nothing: the user looks at the Cluster, so it repeats them while they are there.
+_WARNED = (Condition.NETWORKS_DISJOINT, Condition.CONTROL_PLANE_ENDPOINT_FREE)
 _GONE = (Reason.OBJECT_DELETED, Reason.OBJECT_DOES_NOT_EXIST)
 _TOPOLOGY_ISSUES = (Reason.RECONCILE_FAILED, Reason.CLUSTER_CLASS_NOT_RECONCILED)
 _SHOWN = 3
@@ -49,6 +51,8 @@ def report(cluster: Cluster, seen: Observed, now: float) -> Wait | None:
         put_verdict(cluster, kind, verdict, now)
     for kind in _REPEATED:
         _repeat(cluster, seen.infrastructure, kind, now)
+    for kind in _WARNED:
+        _warn(cluster, seen.infrastructure, kind, now)
     missing, seconds = network_plugin(cluster, found.machines, now)
     if missing is None:
         cluster.status.conditions = condition.drop(cluster.status.conditions, Condition.NETWORK_PLUGIN_READY)
@@ -90,6 +94,16 @@ def _repeat(cluster: Cluster, related: Related, kind: str, now: float) -> None:
     """What concerns the management of a cluster, and not whether it works: from the object that says it."""
     said = contract.infra_cluster.condition(related.object, kind) if related.object is not None else None
     if said is None:
+        cluster.status.conditions = condition.drop(cluster.status.conditions, kind)
+    else:
+        put_verdict(cluster, kind, mirrored(said, related, fallback=True, waiting=""), now)
+
+
+def _warn(cluster: Cluster, related: Related, kind: str, now: float) -> None:
+    """Where the infrastructure is ready in spite of it: otherwise InfrastructureReady says it."""
+    said = contract.infra_cluster.condition(related.object, kind) if related.object is not None else None
+    ready = condition.is_true(cluster.status.conditions, Condition.INFRASTRUCTURE_READY)
+    if said is None or said["status"] != "False" or not ready:
         cluster.status.conditions = condition.drop(cluster.status.conditions, kind)
     else:
         put_verdict(cluster, kind, mirrored(said, related, fallback=True, waiting=""), now)

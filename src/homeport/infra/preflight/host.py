@@ -9,12 +9,13 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.contract import Endpoint
 from homeport.capi.family import canonical, family_of
+from homeport.capi.name import Condition
 from homeport.infra.machine.address import pools_of
 from homeport.infra.preflight.pool import FindPool, pool_with
 from homeport.infra.protocol import Check, ClusterScope
 
-ENDPOINT = "ControlPlaneEndpointFree"
-NETWORKS = "NetworksDisjoint"
+ENDPOINT = Condition.CONTROL_PLANE_ENDPOINT_FREE
+NETWORKS = Condition.NETWORKS_DISJOINT
 
 Scope = ClusterScope[Any, Any]
 
