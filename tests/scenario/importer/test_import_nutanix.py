@@ -11,11 +11,15 @@ import pytest
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.nutanix.v1beta1 import NutanixCluster
+from homeport.app.discovery.source import NoSource
+from homeport.app.importer.account import Credentials
 from homeport.app.importer.body import DONE
 from homeport.app.importer.operation import Import, Request
+from homeport.app.importer.source import Refused
 from homeport.app.importer.undo import undo
 from homeport.client.protocol import Key
 from homeport.infra.error import ProviderError
+from homeport.machinery.yaml import load_all
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import Status
 from scenario.importer.forgotten import NAMESPACE, NEW, Forgotten, forgotten_on_nutanix
@@ -96,6 +100,60 @@ async def test_an_imported_cluster_is_upgraded_and_deleted_like_any_other(tmp_pa
         await found.site.delete(Cluster, NEW)
         await found.site.gone(Cluster, NEW, 3600)
         await found.site.empty(NEW)
+
+
+@virtual
+async def test_a_provider_config_and_a_credential_lead_to_the_same_vms_as_a_secret(tmp_path: Path) -> None:
+    async with forgotten_on_nutanix(tmp_path, 1, 1) as found:
+        await found.site.have(*_accounts())
+        vms = {each.candidate.id for each in (await found.plan()).matches}
+        assert len(vms) == 2
+        config = Credentials("nutanix", provider_config="butler-system/site")
+        planned = await found.plan(credentials=config)
+        assert {each.candidate.id for each in planned.matches} == vms
+        assert [body["kind"] for _, body in planned.objects if body["kind"] == "Secret"]
+        credential = Credentials("nutanix", credential="site", address=manifest.ADDRESS)
+        assert {each.candidate.id for each in (await found.plan(credentials=credential)).matches} == vms
+        for wrong, told in (
+            (Credentials("nutanix", provider_config="sito"), "no ProviderConfig 'sito' in namespaces"),
+            (Credentials("nutanix", credential="sito", address="a"), "Credential default/sito does not exist"),
+            (Credentials("nutanix", secret="sito", address="a"), "Secret default/sito does not exist"),
+        ):
+            with pytest.raises(NoSource, match=told):
+                await found.plan(credentials=wrong)
+        with pytest.raises(Refused, match="is of type nutanix, not of harvester"):
+            await found.plan(credentials=Credentials("harvester", provider_config="site"))
+
+
+def _accounts() -> list[dict[str, Any]]:
+    return load_all(f"""
+apiVersion: v1
+kind: Namespace
+metadata: {{name: butler-system}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {{name: account, namespace: butler-system}}
+stringData: {{NUTANIX_USER: admin, NUTANIX_PASSWORD: password}}
+---
+apiVersion: butler.butlerlabs.dev/v1alpha1
+kind: ProviderConfig
+metadata: {{name: site, namespace: butler-system}}
+spec:
+  type: nutanix
+  nutanix:
+    credentialsRef: {{name: account}}
+    prismCentral: {{address: {manifest.ADDRESS}, port: 9440}}
+    cluster: {{name: nutanix-cluster-1}}
+    subnet: {{name: vm-network}}
+    image: {{name: ubuntu-22.04-kube-v1.28.0}}
+---
+apiVersion: k0rdent.mirantis.com/v1beta1
+kind: Credential
+metadata: {{name: site, namespace: default}}
+spec:
+  identityRef: {{apiVersion: v1, kind: Secret, name: nutanix-credentials, namespace: default}}
+""")
 
 
 @virtual

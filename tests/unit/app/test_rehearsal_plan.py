@@ -102,5 +102,21 @@ def test_deleting_the_cluster_deletes_all_its_machines() -> None:
     }
 
 
+def test_a_mistyped_field_is_refused_as_kubectl_refuses_it() -> None:
+    changed = objects(workers="replicas: 2\n  replicaz: 5")
+    [refused] = [each for each in planned(changed).applied if each.result == "refused"]
+    assert refused.kind == "MachineDeployment"
+    assert "replicaz" in refused.message
+
+
+def test_labels_and_the_data_of_secrets_are_changes_too() -> None:
+    changed = objects()
+    changed[0]["stringData"] = {"credentials": "[]"}
+    next(each for each in changed if each["kind"] == "Cluster")["metadata"]["labels"] = {"a": "b"}
+    plan = planned(changed)
+    assert {each.kind for each in plan.applied if each.result == "configured"} == {"Secret", "Cluster"}
+    assert {row.action for row in plan.machines} == {"leave"}
+
+
 def test_what_the_last_apply_had_and_this_one_has_not_is_removed() -> None:
     assert three_way({"spec": {"a": 1}}, {"spec": {"a": 2, "b": {"c": 1}}}) == {"spec": {"a": 1, "b": None}}

@@ -1,4 +1,7 @@
-"""Finds the credentials for a discovery: of a ProviderConfig, a Cluster, a Credential, or a plain Secret."""
+"""Finds the credentials that a user names: of a ProviderConfig, a Cluster, a Credential, or a plain Secret.
+
+For discovery, and for imports.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,16 @@ from typing import Any
 from homeport.api.butler.v1alpha1 import ProviderConfig
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.k0rdent.v1beta1 import Credential
-from homeport.api.meta import Resource, wire
+from homeport.api.meta import Resource, Unstructured, wire
 from homeport.app.platform import chosen
 from homeport.capi.platform import PlatformSupport, Source
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.platforms.butler.name import SYSTEM_NAMESPACE
 from homeport.platforms.butler.provider.site import read_site
+from homeport.platforms.k0rdent.management.credential import identity_error, identity_key
 
-_SECRET = Resource("", "v1", "Secret", "secrets")
+SECRET = Resource("", "v1", "Secret", "secrets")
 
 
 class NoSource(Exception):
@@ -53,13 +57,14 @@ async def locate(client: Client, namespace: str, wanted: Wanted) -> Located:
     if wanted.cluster:
         return await _of_cluster(client, _key(wanted.cluster, namespace))
     if wanted.credential:
-        return await _of_credential(client, _key(wanted.credential, namespace), wanted)
+        return await _of_secret(client, await secret_of(client, _key(wanted.credential, namespace)), wanted)
     if wanted.secret:
         return await _of_secret(client, _key(wanted.secret, namespace), wanted)
     return await _of_config(client, wanted.provider_config, namespace)
 
 
-async def _of_config(client: Client, name: str, namespace: str) -> Located:
+async def find_config(client: Client, name: str, namespace: str) -> ProviderConfig:
+    """The ProviderConfig of this NAME or NAMESPACE/NAME; '': the only one. Raises NoSource."""
     found = list((await client.list(ProviderConfig)).items)
     names = sorted(f"{each.metadata.namespace}/{each.metadata.name}" for each in found)
     if name:
@@ -71,8 +76,13 @@ async def _of_config(client: Client, name: str, namespace: str) -> Located:
     if len(found) != 1:
         several = f"there are several ProviderConfigs ({', '.join(names)})" if found else "there is no ProviderConfig"
         raise NoSource(f"{several}: use --provider-config, --cluster, --credential or --secret")
-    read = await read_site(client, supports(), found[0])
-    at = f"{found[0].metadata.namespace}/{found[0].metadata.name}"
+    return found[0]
+
+
+async def _of_config(client: Client, name: str, namespace: str) -> Located:
+    config = await find_config(client, name, namespace)
+    read = await read_site(client, supports(), config)
+    at = f"{config.metadata.namespace}/{config.metadata.name}"
     return Located(read.support, Source(site=read.site), f"ProviderConfig {at}")
 
 
@@ -91,22 +101,29 @@ async def _of_cluster(client: Client, key: Key) -> Located:
     return Located(support, Source(infra=wire(infra)), f"{ref.kind} {key.namespace}/{ref.name}")
 
 
-async def _of_credential(client: Client, key: Key, wanted: Wanted) -> Located:
+async def secret_of(client: Client, key: Key) -> Key:
+    """The Secret that a Credential names. Raises NoSource."""
     try:
         found = await client.get(Credential, key)
     except NotFound:
         raise NoSource(f"Credential {key} does not exist") from None
-    ref: Any = found.spec.identity_ref
-    if ref is None or ref.kind != "Secret":
+    if wrong := identity_error(found):
+        raise NoSource(f"Credential {key}: {wrong}")
+    if found.spec.identity_ref.kind != "Secret":
         raise NoSource(f"Credential {key}: spec.identityRef does not name a Secret")
-    return await _of_secret(client, Key(ref.namespace or key.namespace, ref.name), wanted)
+    return identity_key(found)
+
+
+async def read_secret(client: Client, key: Key) -> Unstructured:
+    """Raises NoSource."""
+    try:
+        return await client.get(SECRET, key)
+    except NotFound:
+        raise NoSource(f"Secret {key} does not exist") from None
 
 
 async def _of_secret(client: Client, key: Key, wanted: Wanted) -> Located:
-    try:
-        found = await client.get(_SECRET, key)
-    except NotFound:
-        raise NoSource(f"Secret {key} does not exist") from None
+    found = await read_secret(client, key)
     data = {name: base64.b64decode(value).decode("utf-8", "replace") for name, value in _data(found).items()}
     known = supports()
     provider = wanted.provider or next((each.type for each in known.values() if each.secret_key in data), "nutanix")

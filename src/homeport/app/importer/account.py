@@ -9,20 +9,16 @@ from typing import Any
 
 import msgspec
 
-from homeport.api.butler.v1alpha1 import ProviderConfig
-from homeport.api.k0rdent.v1beta1 import Credential
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
-from homeport.api.meta import Resource, Unstructured
+from homeport.api.meta import Unstructured
 from homeport.api.nutanix.v1beta1 import NutanixCluster
-from homeport.app.components import COMPONENTS
+from homeport.app.discovery.source import SECRET, find_config, read_secret, secret_of, supports
 from homeport.app.importer.source import Refused
 from homeport.capi.platform import ClusterRequest
 from homeport.client.dial import DialOptions
-from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
 from homeport.infra.candidate import Importer
 from homeport.platforms.butler.provider.site import read_site
-from homeport.platforms.k0rdent.management.credential import identity_error, identity_key
 from homeport.providers.harvester.importer import HarvesterImporter
 from homeport.providers.harvester.infracluster.connection import Connector as HarvesterConnector
 from homeport.providers.nutanix.connection import Connector as NutanixConnector
@@ -31,7 +27,6 @@ from homeport.runtime.clock import Clock
 
 Json = dict[str, Any]
 
-_SECRET = Resource("", "v1", "Secret", "secrets")
 NUTANIX, HARVESTER = "nutanix", "harvester"
 PROVIDERS = (NUTANIX, HARVESTER)
 _TYPES: dict[str, type[Any]] = {NUTANIX: NutanixCluster, HARVESTER: KubevirtCluster}
@@ -61,7 +56,7 @@ class Account:
 async def open_account(
     client: Client, key: Key, given: Credentials, endpoint: tuple[str, int], clock: Clock, dial: DialOptions
 ) -> Account:
-    """Raises Refused, ProviderError."""
+    """Raises Refused, NoSource, ProviderError."""
     if given.provider_config:
         objects = await _from_provider_config(client, key, given, endpoint)
     else:
@@ -101,7 +96,7 @@ class _Overlay:
         self._secrets = {Key(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in secrets}
 
     async def get(self, kind: Any, key: Key, **more: Any) -> Any:
-        found = self._secrets.get(key) if kind == _SECRET else None
+        found = self._secrets.get(key) if kind == SECRET else None
         if found is None:
             return await self._client.get(kind, key, **more)
         plain = {
@@ -112,46 +107,30 @@ class _Overlay:
 
 
 async def _from_provider_config(client: Client, key: Key, given: Credentials, endpoint: tuple[str, int]) -> list[Json]:
-    namespace, _, name = given.provider_config.rpartition("/")
-    at = Key(namespace or key.namespace, name)
-    try:
-        config = await client.get(ProviderConfig, at)
-    except NotFound:
-        raise Refused(f"--provider-config: ProviderConfig {at} does not exist") from None
-    supports = {each.platform.type: each.platform for each in COMPONENTS if each.platform is not None}
-    found = await read_site(client, supports, config)
+    config = await find_config(client, given.provider_config, key.namespace)
+    found = await read_site(client, supports(), config)
     objects = found.support.cluster_objects(
         found.site, ClusterRequest(name=key.name, namespace=key.namespace, endpoint=endpoint)
     )
     wanted = _TYPES[given.provider].__resource__.kind
     if wanted not in {each["kind"] for each in objects}:
+        at = f"{config.metadata.namespace}/{config.metadata.name}"
         raise Refused(f"--provider-config: ProviderConfig {at} is of type {found.model.type}, not of {given.provider}")
     return list(objects)
 
 
 async def _secret_name(client: Client, key: Key, given: Credentials) -> str:
     """In the namespace of the Cluster: infrastructure clusters name it there."""
-    name = given.secret
+    at = Key(key.namespace, given.secret)
     if given.credential:
-        at = Key(key.namespace, given.credential)
-        try:
-            credential = await client.get(Credential, at)
-        except NotFound:
-            raise Refused(f"--credential: Credential {at} does not exist") from None
-        if wrong := identity_error(credential):
-            raise Refused(f"--credential: Credential {at}: {wrong}")
-        identity = identity_key(credential)
-        if credential.spec.identity_ref.kind != "Secret" or identity.namespace != key.namespace:
+        at = await secret_of(client, Key(key.namespace, given.credential))
+        if at.namespace != key.namespace:
             raise Refused(
-                f"--credential: Credential {at} does not name a Secret in namespace {key.namespace}: use --secret with "
-                "one that has the credentials"
+                f"--credential: Credential {key.namespace}/{given.credential} names Secret {at}, which is not in "
+                f"namespace {key.namespace}: use --secret with one that is, or import into its namespace with -n"
             )
-        name = identity.name
-    try:
-        await client.get(_SECRET, Key(key.namespace, name))
-    except NotFound:
-        raise Refused(f"Secret {key.namespace}/{name} with the credentials does not exist: create it first") from None
-    return name
+    await read_secret(client, at)
+    return at.name
 
 
 def _infra_cluster(key: Key, given: Credentials, secret: str, endpoint: tuple[str, int]) -> Json:

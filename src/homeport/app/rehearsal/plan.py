@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from homeport.api.butler.v1alpha1 import TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
+from homeport.api.k0rdent.v1beta1 import ClusterDeployment
 from homeport.api.meta import Unstructured
 from homeport.app.rehearsal.compare import Row, compare
 from homeport.app.rehearsal.copy import PlaneCopy
@@ -29,11 +31,14 @@ _QUIET_ROUNDS = 10  # so long nothing changes any more, and the rehearsal is ove
 _BASELINE_ROUNDS = 3
 _MOST_ROUNDS = 600  # ten hours
 _WATCHED = tuple(kind.__resource__ for kind in (Cluster, Machine, MachineDeployment, KubeadmControlPlane))
+_PLATFORMS = {kind.__resource__.kind: kind.__resource__ for kind in (TenantCluster, ClusterDeployment)}
 
 NOT_SIMULATED = (
     "VMs: each is assumed to be created and to boot",
     "workload clusters: Nodes, etcd and static Pods are assumed to be healthy, and every drain to succeed",
     "hosted control planes: their Pods are assumed to become ready",
+    "k0s control planes on machines: a new one stops before its first machine is initialized",
+    "probes of new ProviderConfigs and Credentials: apply these first, then plan clusters that use them",
     "add-ons, health checks, load balancers and the cloud controller manager",
 )
 
@@ -88,7 +93,7 @@ async def _rehearse(
                 applied=applied,
                 machines=rows,
                 under_way=[row.text() for row in drift],
-                unfinished=await _unfinished(on, here, start),
+                unfinished=[*await _unfinished(on, here, start), *await _platforms(on, applied, here)],
                 minutes=minutes,
             )
 
@@ -123,6 +128,23 @@ def _essence(obj: Unstructured) -> tuple[str, ...]:
     status = obj.get("status") or {}
     counts = [f"{name}={status.get(name)}" for name in ("phase", "replicas", "readyReplicas", "upToDateReplicas")]
     return (str(obj.get("kind")), obj.namespace, obj.name, str(obj.metadata.get("generation")), *counts)
+
+
+async def _platforms(on: Stage, applied: Sequence[Applied], clusters: Collection[str]) -> list[str]:
+    """TenantClusters and ClusterDeployments of the file that did not get as far as a Cluster, and why."""
+    found = []
+    for each in applied:
+        if each.kind not in _PLATFORMS or each.result in ("refused", "deleted", "not found"):
+            continue
+        try:
+            obj = await on.client.get(_PLATFORMS[each.kind], Key(each.namespace, each.name))
+        except ApiError:
+            continue
+        home = str((obj.get("status") or {}).get("tenantNamespace") or each.namespace)
+        ready = find(conditions_of(obj), "Ready") or {}
+        if f"{home}/{each.name}" not in clusters and ready.get("status") != "True":
+            found.append(f"{each.kind} {each.name}: {ready.get('message') or 'it reports nothing'}")
+    return found
 
 
 async def _unfinished(on: Stage, clusters: Collection[str], now: float) -> list[str]:

@@ -34,7 +34,7 @@ from homeport.capi.object.summary import conditions_of
 from homeport.capi.rehearsal import Rehearsal
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import AlreadyExists, ApiError, NotFound
-from homeport.client.protocol import Client, Key, MergePatch, Query
+from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.machinery.apply.managed import LAST_APPLIED
 from homeport.machinery.condition import find
 from homeport.runtime.clock import Clock
@@ -46,6 +46,7 @@ from homeport.runtime.webhook.embedded import install as install_hooks
 _SECRET = Resource("", "v1", "Secret", "secrets")
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 _MACHINE = Machine.__resource__
+_STRICT = Write(field_validation="Strict")
 # Controllers that need nothing but the API and the stand-ins. The others would dial somewhere.
 _CONTROLLERS = (
     "cluster",
@@ -115,18 +116,21 @@ class Stage:
     # -- what the user does ------------------------------------------------------------------------------------
 
     async def apply(self, obj: Mapping[str, Any], namespace: str) -> tuple[str, ApiError | None]:
-        """As `kubectl apply`: `created`, `configured`, `unchanged`, or `refused` with the error."""
+        """As `kubectl apply`, which refuses unknown fields.
+
+        `created`, `configured`, `unchanged`, or `refused` with the error.
+        """
         try:
             kind, key, body = self._located(obj, namespace)
             try:
                 found = await self.client.get(kind, key)
             except NotFound:
                 await self._ensure(key.namespace)
-                await self.client.create(body, kind=kind)
+                await self.client.create(body, _STRICT, kind=kind)
                 return "created", None
             patch = three_way(body, _last_applied(found))
-            after = await self.client.patch(kind, key, MergePatch(patch))
-            return ("unchanged" if after.get("spec") == found.get("spec") else "configured"), None
+            after = await self.client.patch(kind, key, MergePatch(patch), _STRICT)
+            return ("unchanged" if _desired(after) == _desired(found) else "configured"), None
         except ApiError as error:
             return "refused", error
 
@@ -215,6 +219,13 @@ class Stage:
         for kind in kinds:
             found += (await self.client.list(kind, Query())).items
         return found
+
+
+def _desired(obj: Unstructured) -> dict[str, Any]:
+    """Everything that a user can change."""
+    kept = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+    annotations = {k: v for k, v in (obj.metadata.get("annotations") or {}).items() if k != LAST_APPLIED}
+    return {**kept, "labels": obj.metadata.get("labels") or {}, "annotations": annotations}
 
 
 def three_way(body: dict[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:

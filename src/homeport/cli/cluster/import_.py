@@ -219,9 +219,10 @@ def _place(where: Where) -> str:
 
 
 def _ask(where: Where, name: str, work: Callable[[Client, Key], Coroutine[Any, Any, T]]) -> T:
+    from homeport.app.discovery.source import NoSource
     from homeport.app.importer.source import Refused
     from homeport.client.config import ConfigError
     from homeport.infra.error import ProviderError
     from homeport.move.errors import MoveRefused
 
-    return ask(where, name, work, Refused, ProviderError, MoveRefused, ConfigError)
+    return ask(where, name, work, Refused, NoSource, ProviderError, MoveRefused, ConfigError)

@@ -142,6 +142,7 @@ def _summary(plan: Plan) -> str:
     changed = [row for row in plan.machines if row.action != "leave"]
     if not changed:
         return "No Machine is created, replaced or deleted."
-    after = f" In the simulation this takes {plan.minutes} minutes." if plan.minutes else ""
+    unit = "minute" if plan.minutes == 1 else "minutes"
+    after = f" In the simulation this takes {plan.minutes} {unit}." if plan.minutes else ""
     noun = "Machine" if len(plan.machines) == 1 else "Machines"
     return f"{len(plan.machines)} {noun}: {_counted(plan.machines)}.{after}"
