@@ -96,3 +96,10 @@ def test_a_line_of_a_log_is_text_without_orders_to_a_terminal(line: bytes, shown
 
 def test_a_line_of_a_log_has_an_end() -> None:
     assert len(readable(b"x" * 10_000_000)) < 5_000
+
+
+def test_the_style_sheet_is_whole() -> None:
+    """A browser passes over what it can't read, without a word."""
+    style = load()["app.css"].plain.decode()
+    assert style.count("{") == style.count("}")
+    assert not any(mark in style for mark in ("<<<<<<<", "=======", ">>>>>>>"))
