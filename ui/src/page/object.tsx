@@ -16,6 +16,7 @@ function tidy(text: string): string {
   const made: string[] = [];
   let skipping = false;
   for (const line of text.split("\n")) {
+    if (/^ {2}generation:/.test(line)) continue;
     if (/^ {2}managedFields:/.test(line)) { skipping = true; continue; }
     if (skipping && /^( {2}-| {4}| {3})/.test(line)) continue;
     skipping = false;

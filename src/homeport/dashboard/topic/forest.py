@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -49,8 +50,12 @@ class Forest(Topic):
         return [made]
 
     def _made(self, listed: list[Sequence[Unstructured]], unreadable: list[str]) -> dict[str, Any]:
+        begun = time.thread_time()
         objects = list({each.uid: each for some in listed for each in some}.values())
-        return self.content(grow(Found(self.roots(objects), objects, unreadable), None, memory=self.person.memory))
+        found = Found(self.roots(objects), objects, unreadable)
+        made = self.content(grow(found, None, memory=self.person.memory))
+        self.took = time.thread_time() - begun
+        return made
 
     def roots(self, objects: list[Unstructured]) -> list[Unstructured]:
         return roots_of(objects)
