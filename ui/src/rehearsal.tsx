@@ -22,10 +22,11 @@ export function Rehearsal({ manifest, objects, remove = false }: { manifest?: st
   const [problem, setProblem] = useState("");
   useEffect(() => {
     let current = true;
+    const stop = new AbortController();
     setPlan(undefined);
     setProblem("");
-    errand("plan", { manifest, objects, delete: remove }).then((found) => current && setPlan(found)).catch((error: Error) => current && setProblem(error.message));
-    return () => { current = false; };
+    errand("plan", { manifest, objects, delete: remove }, stop.signal).then((found) => current && setPlan(found)).catch((error: Error) => current && setProblem(error.message));
+    return () => { current = false; stop.abort(); };
   }, [manifest, objects, remove]);
   if (plan === null) return null; // no controller of clusters reads this kind
   return (

@@ -34,11 +34,11 @@ export async function send(
 }
 
 /** Work that the server of the page does as the user, outside the API server. */
-export async function errand(name: string, options: object): Promise<any> {
+export async function errand(name: string, options: object, signal?: AbortSignal): Promise<any> {
   let answer: Response;
   try {
     answer = await fetch("errand", {
-      method: "POST", headers: { "Content-Type": "application/json", "X-Homeport-Key": key() }, body: JSON.stringify({ errand: name, options }),
+      method: "POST", headers: { "Content-Type": "application/json", "X-Homeport-Key": key() }, body: JSON.stringify({ errand: name, options }), signal,
     });
   } catch {
     throw new Refusal(0, "the plane does not answer: is it running?", null);

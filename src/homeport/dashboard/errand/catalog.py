@@ -18,6 +18,9 @@ from homeport.dashboard.errand.run import ErrandError, Errands
 from homeport.dashboard.person import Person
 from homeport.machinery.yaml import YamlError, load_all
 
+# Errands that change nothing: they end when nobody waits for them.
+READING = frozenset({"plan", "logs", "choices"})
+
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An errand, as the page asks for it."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from http.cookies import CookieError, SimpleCookie
+from typing import Any
 
 import msgspec
 import orjson
@@ -16,7 +17,7 @@ from aiohttp.web import BaseRequest, Response, Server, StreamResponse
 from homeport.client.config import Config
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.client.errors import ApiError
-from homeport.dashboard.errand.catalog import Asked, do_errand
+from homeport.dashboard.errand.catalog import READING, Asked, do_errand
 from homeport.dashboard.errand.run import ErrandError, Errands
 from homeport.dashboard.forward import Forwarded, ForwardError
 from homeport.dashboard.guard import Guard
@@ -239,7 +240,8 @@ class Dashboard:
         session = self._session(request)
         try:
             asked = msgspec.json.decode(await _read(request), type=Asked)
-            result = await do_errand(asked, self._people[session], session.login.config, self._errands)
+            work = do_errand(asked, self._people[session], session.login.config, self._errands)
+            result = await (_while_wanted(request, work) if asked.errand in READING else work)
         except msgspec.MsgspecError as error:
             raise Refused(400, str(error)) from None
         except (ErrandError, ApiError) as error:
@@ -252,6 +254,18 @@ class Dashboard:
             return session, self._people[session]
 
         return await serve_stream(request, log_in)
+
+
+async def _while_wanted(request: BaseRequest, work: Coroutine[Any, Any, Any]) -> Any:
+    """Ends the work when the browser has left: a process must not go on for nobody."""
+    task = asyncio.create_task(work)
+    try:
+        while not (await asyncio.wait([task], timeout=1.0))[0]:
+            if request.transport is None or request.transport.is_closing():
+                raise ErrandError("nobody waits for it any more")
+    finally:
+        task.cancel()
+    return task.result()
 
 
 def _identity(session: Session) -> dict[str, str]:
