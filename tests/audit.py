@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ POLICY = {
         {"level": "Metadata"},
     ],
 }
-INSTALLED = "system:serviceaccount:homeport-system:homeport-controller-manager"
+ACCOUNTS = "system:serviceaccount:"
 
 
 class Call(NamedTuple):
@@ -38,22 +39,26 @@ def arguments(folder: Path) -> list[str]:
     return [f"--audit-policy-file={policy}", f"--audit-log-path={folder / 'audit.log'}"]
 
 
-def calls(folder: Path, user: str = INSTALLED) -> set[Call]:
-    """Of this user, or of who acts as this user. Watches count when they end, so stop the controllers before."""
-    path = folder / "audit.log"
-    return {call for line in (path.read_text().splitlines() if path.exists() else ()) for call in _of(line, user)}
+def calls(folder: Path) -> set[Call]:
+    """Of all ServiceAccounts. A watch counts when it ends, so stop the controllers before."""
+    return {call for line in (folder / "audit.log").read_text().splitlines() for call in _of(line)}
 
 
-def _of(line: str, user: str) -> Iterable[Call]:
+def _of(line: str) -> Iterable[Call]:
     try:
         event: Mapping[str, Any] = json.loads(line)
     except json.JSONDecodeError:
         return  # the last line of a server that was killed
     who = (event.get("impersonatedUser") or event.get("user") or {}).get("username")
     ref = event.get("objectRef")
-    if who == user and ref:
+    if str(who).startswith(ACCOUNTS) and ref:
         sub = f"/{ref['subresource']}" if ref.get("subresource") else ""
         yield Call(ref.get("apiGroup", ""), f"{ref['resource']}{sub}", event["verb"])
+
+
+def reason_of(call: Call, reasons: Mapping[str, str]) -> str:
+    """Why a right is granted that was not used: the first pattern that fits the whole call; '' if none does."""
+    return next((why for pattern, why in reasons.items() if re.fullmatch(pattern, str(call))), "")
 
 
 def granted(roles: Iterable[Mapping[str, Any]]) -> set[Call]:

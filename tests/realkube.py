@@ -31,8 +31,6 @@ import audit
 BUILD = Path(__file__).resolve().parents[1] / "tools" / "kube" / "build"
 NEEDED = ("kube-apiserver", "etcd", "kubectl")
 READY_TIMEOUT_SECONDS = 90.0
-# A file to which each server adds what installed controllers called there: see tools/record_rights.py.
-RECORD = os.environ.get("HOMEPORT_RECORD_RIGHTS", "")
 START_ATTEMPTS = 3
 
 
@@ -141,6 +139,7 @@ class RealKube:
             raise RuntimeError(found)
         self.binaries = found
         self.extra_args = list(extra_args)
+        self.audited = False  # set it before the start: `audit.calls` then tells what users called
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.etcd_ready_seconds = 0.0
         self.ready_seconds = 0.0
@@ -154,7 +153,7 @@ class RealKube:
             admin = self.authority.issue("kubernetes-admin", ["system:masters"])
             self.cert, self.key = admin.cert, admin.key
             _write_key(self.dir / "sa.key", rsa.generate_private_key(public_exponent=65537, key_size=2048))
-            if RECORD:
+            if self.audited:
                 self.extra_args += audit.arguments(self.dir)
             self._start_with_retries()
             self.kubeconfig = self.write_kubeconfig("admin", admin)
@@ -174,14 +173,7 @@ class RealKube:
             process.kill()
             process.wait()
         self.processes.clear()
-        self._record()
         shutil.rmtree(self.dir, ignore_errors=True)
-
-    def _record(self) -> None:
-        found = "".join(f"{call}\n" for call in sorted(audit.calls(self.dir))) if RECORD else ""
-        if found:
-            with open(RECORD, "a") as file:
-                file.write(found)
 
     def issue(self, user: str, groups: Sequence[str] = ()) -> Credential:
         """Make a client certificate for another user, for tests of RBAC."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 import yaml
 
+import audit
 from capikit.installed import COMBINED, refusals, running
 from capikit.podnetwork import NetworkedKube
 from e2e.test_clusterctl import ROOT
@@ -53,7 +55,9 @@ def site(kubectl: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[She
 def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
     if isinstance(binaries, str):
         pytest.skip(binaries)
-    with NetworkedKube(binaries) as made:
+    network = NetworkedKube(binaries)
+    network.audited = True
+    with network as made:
         yield made
 
 
@@ -113,6 +117,50 @@ def judge_scale(kube: RealKube) -> None:
     assert ok(kube, "get", "kubeadmcontrolplane/harbour", "-o", "jsonpath={.spec.replicas}") == "3"
 
 
+# What a ServiceAccount may without any role: it asks for its own rights.
+ANYBODY = {
+    "create selfsubjectaccessreviews.authorization.k8s.io",
+    "create selfsubjectrulesreviews.authorization.k8s.io",
+}
+# Deployments that this flow runs, and what their roles grant beyond what it needs.
+USED = ("capi", "capi-kubeadm-bootstrap", "capi-kubeadm-control-plane", "capx")
+CONTRACT = r"(bootstrap|controlplane|infrastructure)\.cluster\.x-k8s\.io"
+UNUSED = {
+    r"get .*": "comes with list: who may list objects may read each of them",
+    r"list .*": "servers that do not stream the first list of a watch are asked for it",
+    rf"watch \S+\.{CONTRACT}": "kinds behind a contract are followed when an object refers to one of them",
+    rf"(create|patch|delete) \S+\.{CONTRACT}": "which kinds are made from templates, ClusterClasses of users say",
+    r"patch events(\.events\.k8s\.io)?": "an Event happened again",
+    r"(create|patch) machine(deployment|set)s\.cluster\.x-k8s\.io": "made for a ClusterClass, and by a rollout",
+    r"delete (machine(deployment|set)?s\.cluster\.x-k8s\.io|configmaps)": "nothing is scaled down or deleted here",
+    r"\w+ machine(healthcheck|pool)s(/status)?\.cluster\.x-k8s\.io": "no such object is part of this flow",
+    r"\w+ clusterresourceset(binding)?s(/status)?\.addons\.cluster\.x-k8s\.io": "no such object is part of this flow",
+    r"\w+ ipaddressclaims\.ipam\.cluster\.x-k8s\.io": "addresses come from DHCP here",
+    r"patch clusterclasses(/status)?\.cluster\.x-k8s\.io": "this flow has no ClusterClass of its own",
+    r"delete leases\.coordination\.k8s\.io": "Leases of replicas that died are removed with --shards",
+}
+
+
+def judge_rights(kube: RealKube) -> None:
+    """Whatever was called is granted; whatever is granted was called, or has a reason."""
+    called = audit.calls(kube.dir)
+    roles = json.loads(ok(kube, "get", "clusterroles,roles", "-A", "-l", "homeport.dev/installed", "-o", "json"))[
+        "items"
+    ]
+    assert len(called) > 100
+    assert not {str(each) for each in called - audit.granted(roles)} - ANYBODY
+    names = {f"{prefix}{name}-controller-manager{suffix}" for name in USED for prefix, suffix in PARTS}
+    chosen_roles = [each for each in roles if each["metadata"]["name"] in names]
+    assert len(chosen_roles) == len(USED) * len(PARTS)
+    unused = audit.granted(chosen_roles) - called
+    assert sorted(str(each) for each in unused if not audit.reason_of(each, UNUSED)) == []
+    for pattern in UNUSED:  # a reason for nothing is out of date
+        assert any(re.fullmatch(pattern, str(each)) for each in audit.granted(chosen_roles)), pattern
+
+
+PARTS = (("homeport-", ""), ("", "-leader-election"))
+
+
 def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tmp_path: Path) -> None:
     """And an upgrade to this version, in the other layout, replaces no machine."""
     file = tmp_path / "install.yaml"
@@ -140,6 +188,7 @@ def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tm
         ok(kube, "scale", "machinedeployment/harbour-workers", "--replicas=3")
         await_all(kube, "machinedeployment/harbour-workers", "jsonpath={.status.availableReplicas}=3")
     assert not [line for log in logs for line in refusals(log)]
+    judge_rights(kube)
     after = machines(kube)
     assert before.items() <= after.items()
     assert len(after) == 12

@@ -102,6 +102,7 @@ class Component:
     places: tuple[LogDeployment, ...] = ()
     # What its controllers do through the API, besides following what they have informers for.
     rules: tuple[Rule, ...] = ()
+    unwritten: frozenset[str] = frozenset()  # plurals of defined kinds that its controllers read at most
     namespaces: tuple[str, ...] = ()  # that exist from the start, besides those of the places
     # Objects that exist from the start: made if they are missing, and left alone afterwards.
     objects: Callable[[], Iterable[tuple[Resource, Definition]]] = _no_objects

@@ -73,5 +73,7 @@ COMPONENT = Component(
         Rule("addons.cluster.x-k8s.io", ("clusterresourcesetbindings",), OWN),
         Rule("", ("secrets",), ("get", "create", "patch")),
     ),
+    # Claims and addresses are those of IPAM providers; nothing here calls runtime extensions.
+    unwritten=frozenset({"machinedrainrules", "extensionconfigs", "ipaddressclaims", "ipaddresses"}),
     places=(LogDeployment("capi-system", "capi-controller-manager"),),
 )

@@ -64,8 +64,8 @@ def _own_rules(component: Component) -> Iterable[Rule]:
     """A controller keeps a finalizer and annotations on objects of its kinds, and reports their status."""
     for definition in definitions_of(component):
         spec = definition["spec"]
-        if not is_inventory(definition):
-            plural = spec["names"]["plural"]
+        plural = spec["names"]["plural"]
+        if not is_inventory(definition) and plural not in component.unwritten:
             reported = (f"{plural}/status",) if _has_status(spec) else ()
             yield Rule(spec["group"], (plural, *reported), ("patch",))
 

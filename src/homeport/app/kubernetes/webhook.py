@@ -26,6 +26,7 @@ from homeport.runtime.webhook.authority import SECRET
 from homeport.runtime.webhook.configuration import DEFINITION, MUTATING, VALIDATING, Endpoint, Policy, Service, Url
 from homeport.runtime.webhook.hook import Hooks, Json
 from homeport.runtime.webhook.server import WebhookServer
+from homeport.runtime.webhook.shape import Shapes
 
 SERVICE = "homeport-webhook"
 PORT = 9443  # in the Pod; the Service listens on 443
@@ -178,6 +179,7 @@ class Webhooks:
             hosts_of(namespace, settings.service, settings.url),
             listen=settings.listen,
             inject=injected(self._platform.definitions(), namespace, settings.service),
+            shapes=Shapes(self._platform.definitions()),
         )
         announcing = asyncio.create_task(self._announce(self._server), name="address of the webhooks")
         try:

@@ -14,6 +14,7 @@ from homeport.client.protocol import Key
 from homeport.runtime.webhook.configuration import SCALE
 from homeport.runtime.webhook.diff import json_patch_diff
 from homeport.runtime.webhook.hook import ConversionError, Hooks, Json, KindHooks
+from homeport.runtime.webhook.shape import Shapes
 
 ADMISSION = ("admission.k8s.io/v1", "AdmissionReview")
 CONVERSION = ("apiextensions.k8s.io/v1", "ConversionReview")
@@ -25,7 +26,10 @@ class ReviewError(ValueError):
     """The request can't be answered: it is malformed, or for a kind without hooks."""
 
 
-async def answer_default(hooks: Hooks, review: object) -> Json:
+async def answer_default(hooks: Hooks, review: object, shapes: Shapes | None = None) -> Json:
+    """Defaults are asked for before the schema is checked, so a hook may meet anything. If it fails on an object that
+    has not the shape of its kind (see `shapes`), the object passes as it is: the API server refuses it next and says
+    which field is wrong."""
     request = _request(review, ADMISSION)
     kind = _kind(hooks, request)
     obj, old = request.get("object"), request.get("oldObject")
@@ -36,6 +40,10 @@ async def answer_default(hooks: Hooks, review: object) -> Json:
         await kind.apply_defaults(obj, old)
     except ApiError as error:
         return _refused(request, error)
+    except Exception:
+        if shapes is None or not shapes.refuses(kind.resource, before):
+            raise
+        return _admitted(request)
     patch = json_patch_diff(before, obj)
     if not patch:
         return _admitted(request)

@@ -25,6 +25,7 @@ from homeport.runtime.webhook.authority import SECRET, Authority, Lifetime, Shar
 from homeport.runtime.webhook.follow import follow
 from homeport.runtime.webhook.hook import Hooks
 from homeport.runtime.webhook.inject import Injector
+from homeport.runtime.webhook.shape import Shapes
 from homeport.runtime.webhook.wire import Limits, Wire
 
 log = structlog.get_logger(__name__)
@@ -47,6 +48,7 @@ class WebhookServer:
         inject: Mapping[Resource, Sequence[str]] | None = None,
         lifetime: Lifetime | None = None,
         limits: Limits | None = None,
+        shapes: Shapes | None = None,
         clock: Clock | None = None,
         check_seconds: float = _CHECK_SECONDS,
     ) -> None:
@@ -61,7 +63,7 @@ class WebhookServer:
         self._hosts = tuple(hosts)
         self._listen = listen
         self._check_seconds = check_seconds
-        self._wire = Wire(hooks, lambda: self.unready, limits, client.get)
+        self._wire = Wire(hooks, lambda: self.unready, limits, client.get, shapes)
         self._tls = _server_context()
         self._issuer: Issuer | None = None
         self._leaf: x509.Certificate | None = None

@@ -20,6 +20,7 @@ from aiohttp.web import BaseRequest, RequestPayloadError, Response, Server
 from homeport.runtime.webhook.configuration import CONVERT_PATH, DEFAULT_PATH, VALIDATE_PATH
 from homeport.runtime.webhook.hook import Hooks
 from homeport.runtime.webhook.review import Read, ReviewError, answer_convert, answer_default, answer_validate
+from homeport.runtime.webhook.shape import Shapes
 
 log = structlog.get_logger(__name__)
 
@@ -49,12 +50,18 @@ class Wire:
     """`unready` says why we can't be used at the moment, '' if we can."""
 
     def __init__(
-        self, hooks: Hooks, unready: Callable[[], str], limits: Limits | None = None, read: Read | None = None
+        self,
+        hooks: Hooks,
+        unready: Callable[[], str],
+        limits: Limits | None = None,
+        read: Read | None = None,
+        shapes: Shapes | None = None,
     ) -> None:
         self._hooks = hooks
         self._unready = unready
         self._limits = limits or Limits()
         self._read_object = read
+        self._shapes = shapes
         self._reading = 0  # bytes of bodies held now
         self._server: asyncio.Server | None = None
         self._http: Server | None = None
@@ -155,7 +162,7 @@ class Wire:
                 # A long list takes seconds, in which others want their answers; converters only touch what they get.
                 rendered = await asyncio.to_thread(lambda: orjson.dumps(answer_convert(self._hooks, _parsed(body))))
             else:
-                more = (self._read_object,) if answer is answer_validate else ()
+                more = {answer_validate: (self._read_object,), answer_default: (self._shapes,)}.get(answer, ())
                 result = answer(self._hooks, _parsed(body), *more)
                 rendered = orjson.dumps(await result if inspect.isawaitable(result) else result)
         return Response(body=rendered, content_type="application/json")

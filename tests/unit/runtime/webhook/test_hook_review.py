@@ -13,6 +13,7 @@ from homeport.machinery.patch import json_patch
 from homeport.runtime.webhook.configuration import Policy, Service, Url, render_configurations, with_conversion
 from homeport.runtime.webhook.hook import Hooks, Json
 from homeport.runtime.webhook.review import ReviewError, answer_convert, answer_default, answer_validate
+from homeport.runtime.webhook.shape import Shapes
 from unit.runtime.webhook.gadget_sample import GADGET, OLD_GADGET, gadget, make_hooks
 
 
@@ -182,3 +183,45 @@ def test_definitions_without_a_converter_are_left_alone() -> None:
     crd = {"metadata": {"name": "x"}, "spec": {"group": "g", "names": {"kind": "K"}}}
     assert with_conversion(make_hooks(), [crd], Url("https://h")) == [crd]
     assert render_configurations(Hooks(), Url("https://h")) == []
+
+
+SHAPES = Shapes(
+    [
+        {
+            "spec": {
+                "group": "hook.homeport.test",
+                "names": {"plural": "gadgets"},
+                "versions": [
+                    {
+                        "name": "v1",
+                        "schema": {
+                            "openAPIV3Schema": {
+                                "type": "object",
+                                "properties": {
+                                    "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                                },
+                            }
+                        },
+                    }
+                ],
+            }
+        }
+    ]
+)
+
+
+@pytest.mark.parametrize("spec", ["text", [], 7, None])
+async def test_an_object_without_the_shape_of_its_kind_is_left_to_the_schema(spec: Any) -> None:
+    """API servers ask for defaults first; the answer about the shape is theirs, with the field that is wrong."""
+    hooks = Hooks()
+
+    def default(obj: Json, old: Json | None) -> None:
+        obj["metadata"]["labels"] = {"half": "done"}
+        obj["spec"]["size"].setdefault("a", 1)
+
+    hooks.add(GADGET, default=default)
+    garbage = {**gadget("a"), "spec": spec}
+    answer = await answer_default(hooks, review("CREATE", garbage), SHAPES)
+    assert answer["response"] == {"uid": "u1", "allowed": True}
+    with pytest.raises(KeyError):  # a defect of the hook: nothing passes unchecked
+        await answer_default(hooks, review("CREATE", gadget("a")), SHAPES)
