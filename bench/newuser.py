@@ -35,13 +35,13 @@ echo "step: $ready"
 export KUBECONFIG=~/.homeport/kubeconfig
 kubectl apply -f examples/02-cluster/cluster.yaml > applied
 echo "step: $(wc -l < applied) objects applied"
-kubectl wait --for=condition=Available cluster/harbour --timeout=120s > /dev/null
+kubectl wait --for=condition=Available cluster/harbour --timeout=240s > /dev/null
 echo "step: the cluster is Available"
 kubectl get secret harbour-kubeconfig -o jsonpath='{.data.value}' | base64 -d > harbour.kubeconfig
-kubectl --kubeconfig harbour.kubeconfig wait --for=condition=Ready nodes --all --timeout=60s > /dev/null
+kubectl --kubeconfig harbour.kubeconfig wait --for=condition=Ready nodes --all --timeout=120s > /dev/null
 echo "step: $(kubectl --kubeconfig harbour.kubeconfig get nodes -o name | wc -l) Nodes are Ready"
 echo "end"
-kubectl delete cluster harbour --timeout=120s > /dev/null
+kubectl delete cluster harbour --timeout=240s > /dev/null
 .venv/bin/homeport down > /dev/null
 wait
 """

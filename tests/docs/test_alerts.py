@@ -232,6 +232,8 @@ def test_a_panel_of_the_dashboard_asks_for_metrics_that_are_exported(panel: dict
         labels = {name for each in found for name, _ in each} | {"instance"}
         used = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
         assert not found or used <= labels, f"the legend names labels that the result does not have: {used - labels}"
+    assert panel["title"].strip()
+    assert panel["targets"]
     assert panel["description"]
     assert panel["fieldConfig"]["defaults"]["unit"]
 
