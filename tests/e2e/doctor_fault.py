@@ -261,6 +261,9 @@ FAULTS: dict[str, Fault] = {
     # -- tenants
     "tenant-wrong-image": Fault("NotFound", ("talos-1.8", "talos-1.9"), config("image.name", "talos-1.8"), base=tenant),
     "tenant-wrong-subnet": Fault("NotFound", ("workloads",), config("subnet.name", "workloads"), base=tenant),
+    "tenant-subnet-of-another-element": Fault(
+        "NotFound", ("vm-network-2", "nutanix-cluster-2"), config("subnet.name", "vm-network-2"), base=tenant
+    ),
     "tenant-wrong-password": Fault(
         "CredentialsInvalid", ("prism",), (("Secret", "prism", "stringData.NUTANIX_PASSWORD", "old"),), base=tenant
     ),

@@ -105,12 +105,15 @@ PLATFORM_FAULTS: dict[str, Fault] = {
     "deployment-wrong-subnet": deployed(
         "NotFound", ("VM-Netwrk", "VM-Network"), "config.machineDefaults.subnets", ["VM-Netwrk"]
     ),
+    "deployment-subnet-of-another-element": deployed(
+        "NotFound", ("vm-network-2", "nutanix-cluster-2"), "config.machineDefaults.subnets", ["vm-network-2"]
+    ),
     "deployment-wrong-element": deployed(
         "NotFound", ("PE-Cluster-1", "PE-Cluster-01"), "config.machineDefaults.cluster", "PE-Cluster-1"
     ),
     "deployment-wrong-password": deployed(
         "AccessDenied",
-        ("cld-4-creds",),
-        changes=account("admin", "older", secret="cld-4-creds"),
+        ("cld-5-creds",),
+        changes=account("admin", "older", secret="cld-5-creds"),
     ),
 }

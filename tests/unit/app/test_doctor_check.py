@@ -124,7 +124,7 @@ def test_consequences_are_folded_below_their_cause() -> None:
         ("curl: (28) download failed: timed out", "GuestHasNoInternet"),
         ("error: could not find a JWS signature in the cluster-info ConfigMap", "JoinTokenInvalid"),
         ("No bootable device.", "ImageDoesNotBoot"),
-        ("[ERROR Swap]: running with swap on is not supported", "GuestFailed"),
+        ("[ERROR Swap]: running with swap on is not supported", "KubeadmFailed"),
     ],
 )
 def test_the_console_of_a_machine_that_did_not_join_is_quoted(line: str, cause: str) -> None:

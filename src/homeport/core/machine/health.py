@@ -46,7 +46,9 @@ def _early(machine: Machine, cluster: str) -> str:
     """Workers wait for the control plane; what it waits for is its own first machine."""
     started = machine.status.initialization.infrastructure_provisioned
     if started and CONTROL_PLANE_LABEL in machine.metadata.labels and not machine.metadata.deletion_timestamp:
-        return "the machine was started, but Kubernetes on it does not answer yet: if this lasts, look at its console"
+        look = f"homeport console {machine.metadata.name} -n {machine.metadata.namespace}"
+        text = "the machine was started, but Kubernetes on it does not answer yet: if this lasts, look at its console"
+        return f"{text} with '{look}'"
     return f"Cluster {cluster}: its control plane is not initialized yet"
 
 

@@ -134,7 +134,9 @@ def test_a_control_plane_machine_that_was_started_and_is_silent_names_its_consol
     made.status.initialization.infrastructure_provisioned = True
     found = health.node_conditions(made, Observed(cluster=cluster(initialized=False)), NOW)
     assert found is not None
-    assert found[0].message.endswith("does not answer yet: if this lasts, look at its console")
+    assert found[0].message.endswith(
+        "does not answer yet: if this lasts, look at its console with 'homeport console m -n ns'"
+    )
 
 
 def test_while_a_machine_goes_its_parts_may_be_gone_before_it() -> None:

@@ -6,7 +6,6 @@ SSH connections are made beside the reconcile loop: a VM that does not answer wo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster
@@ -14,10 +13,12 @@ from homeport.api.meta import Unstructured
 from homeport.client.dial import DialOptions
 from homeport.client.errors import ApiError
 from homeport.infra.error import ProviderError
+from homeport.infra.machine.console import UNCERTAIN, Sign, read_sign
 from homeport.infra.machine.ssh import run_command
 from homeport.infra.protocol import Instance
 from homeport.machinery import condition
 from homeport.providers.harvester.infracluster.resource import BOOTSTRAP_CHECK
+from homeport.providers.harvester.machine.console import read_console
 from homeport.providers.harvester.machine.plan import Scope
 from homeport.providers.harvester.machine.sshkey import COMMAND, SUCCESS_FILE, USER, SshKeys
 from homeport.runtime.clock import Clock
@@ -26,6 +27,7 @@ from homeport.runtime.outcome import Wait
 BOOTSTRAP = "BootstrapExecSucceeded"
 NOT_FINISHED, NO_SSH, NO_NODE = "BootstrapNotFinished", "SSHUnavailable", "WaitingForNode"
 _AGAIN_SECONDS = 10.0
+_CONSOLE_SECONDS = 60.0
 _AT_ONCE = 32
 
 
@@ -37,6 +39,8 @@ class _Look:
     at: float = float("-inf")
     reason: str | None = None
     message: str = ""
+    console_at: float = float("-inf")
+    sign: Sign | None = None  # what its console says
 
 
 class BootstrapChecks:
@@ -103,9 +107,11 @@ class BootstrapChecks:
         address = next((each.address for each in instance.addresses if each.type == "InternalIP"), "")
         if infra is not None and address and look.task is None and self._is_due(look):
             look.task = asyncio.create_task(
-                self._look(infra, address, look, scope.wake), name=f"bootstrap check of {scope.name}"
+                self._look(scope, infra, address, look), name=f"bootstrap check of {scope.name}"
             )
         reason, text = look.reason or NOT_FINISHED, look.message or "it is being asked for the first time"
+        if look.sign is not None:
+            reason, text = look.sign.cause, look.sign.message
         message = f"Node {scope.name} has not joined the cluster yet, and the VM has not reported success: {text}"
         scope.report(BOOTSTRAP, False, reason, message)
         if scope.infra.status.initialization.provisioned:
@@ -115,15 +121,24 @@ class BootstrapChecks:
     def _is_due(self, look: _Look) -> bool:
         return self._running and self._clock.monotonic() - look.at >= _AGAIN_SECONDS
 
-    async def _look(self, infra: KubevirtCluster, address: str, look: _Look, wake: Callable[[], None]) -> None:
-        before = (look.reason, look.message)
+    async def _look(self, scope: Scope, infra: KubevirtCluster, address: str, look: _Look) -> None:
+        before = (look.reason, look.message, look.sign)
         try:
             async with self._turns:
                 look.reason, look.message = await self._ask(infra, address)
+                if look.reason:
+                    await self._read_console(scope, look)
         finally:
             look.task, look.at = None, self._clock.monotonic()
-        if (look.reason, look.message) != before:
-            wake()
+        if (look.reason, look.message, look.sign) != before:
+            scope.wake()
+
+    async def _read_console(self, scope: Scope, look: _Look) -> None:
+        """Not with every look: a console has many lines."""
+        if self._clock.monotonic() - look.console_at >= _CONSOLE_SECONDS:
+            look.console_at = self._clock.monotonic()
+            sign = read_sign(await read_console(scope.session, scope.name))
+            look.sign = None if sign is None or sign.cause == UNCERTAIN else sign  # systems log errors and go on
 
     async def _ask(self, infra: KubevirtCluster, address: str) -> tuple[str, str]:
         try:
