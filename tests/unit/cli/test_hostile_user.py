@@ -106,6 +106,14 @@ def test_a_directory_without_a_plane_is_named_in_the_next_command(tmp_path: Path
     assert f"start a plane with 'homeport up --data {tmp_path / 'new'}'" in result.output
 
 
+@pytest.mark.parametrize("name", ["X_Y", "1st", "a/b", "-a", "a-", "a" * 64, "é"])
+def test_a_cluster_name_that_can_not_work_is_refused_before_anything_is_asked(name: str, tmp_path: Path) -> None:
+    words = ["create", "cluster", "--api", "cluster-api", "--data", str(tmp_path), "--", name]
+    result = CliRunner().invoke(group, words)
+    assert result.exit_code == 2
+    assert f"NAME {name!r}: expected lower-case letters" in result.output
+
+
 def test_characters_that_a_terminal_lacks_are_written_in_ascii() -> None:
     written = io.BytesIO()
     stream = io.TextIOWrapper(written, encoding="latin-1")

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import difflib
 import ipaddress
+import re
 from collections.abc import Iterable, Sequence
 
 from homeport.app.creation.choice import Choice
 from homeport.capi.platform import Entity
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def wrong_name(name: str) -> str:
+    """What is wrong with the name of a cluster, which is part of the names of its machines; '': nothing."""
+    if _NAME.fullmatch(name):
+        return ""
+    form = "lower-case letters, digits and '-', at most 63, starting with a letter and ending with a letter or digit"
+    return f"NAME {name!r}: expected {form}, for example harbour-1"
 
 
 def wrong(choice: Choice, found: Sequence[Entity]) -> list[str]:

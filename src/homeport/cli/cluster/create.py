@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from homeport.app.creation.check import wrong_name
 from homeport.app.creation.choice import APIS, CNIS, Choice
 from homeport.cli.group import Group
 from homeport.cli.plane.dial import options as dial_options
@@ -81,6 +82,8 @@ def cluster(
     The manifest is printed, or written to the file of --output. It contains no password: it refers to the Secret,
     Credential or ProviderConfig that you name, which must exist in the namespace. The plan and questions go to stderr.
     """
+    if problem := wrong_name(name):
+        raise click.UsageError(problem)
     asking = on_terminal()
     choice = _first(where, name, given, asking)
     found = _discover(where, choice, proxy, trust)
