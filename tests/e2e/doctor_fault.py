@@ -14,6 +14,7 @@ from homeport.machinery.yaml import load_all
 Json = dict[str, Any]
 Change = tuple[str, str, str, Any]  # kind, name, path, value
 CLUSTER = Path(__file__).parents[2] / "examples" / "02-cluster" / "cluster.yaml"
+TAKEN = "10.0.0.101"  # the endpoint of the cluster that works
 CONFIG = """
 apiVersion: v1
 kind: Secret
@@ -188,9 +189,7 @@ FAULTS: dict[str, Fault] = {
         "EndpointOutsideSubnet", ("10.77.0.5",), infra("controlPlaneEndpoint.host", "10.77.0.5")
     ),
     "endpoint-in-the-pool": Fault("EndpointInPool", ("10.0.0.120",), infra("controlPlaneEndpoint.host", "10.0.0.120")),
-    "endpoint-of-another-cluster": Fault(
-        "EndpointInUse", ("10.0.0.101",), infra("controlPlaneEndpoint.host", "10.0.0.101")
-    ),
+    "endpoint-of-another-cluster": Fault("EndpointInUse", (TAKEN,), infra("controlPlaneEndpoint.host", TAKEN)),
     "pods-overlap-the-subnet": Fault(
         "NetworksOverlap",
         ("10.0.2.0/24",),

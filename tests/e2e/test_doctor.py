@@ -18,7 +18,7 @@ import pytest
 
 import homeport.sim.prism
 from apply import apply
-from e2e.doctor_fault import CLUSTER, FAULTS, Fault
+from e2e.doctor_fault import FAULTS, TAKEN, Fault, cluster
 from e2e.doctor_harvester_fault import HARVESTER_FAULTS, IMAGES
 from e2e.doctor_platform_fault import PLATFORM_FAULTS
 from homeport.api.meta import Resource
@@ -152,7 +152,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
     world.write_text(f"{WORLD.read_text().rstrip()}\n- {{name: operator, passwords: [operator-password]}}\n")
     made.homeport("up", "--listen", "127.0.0.1:0", "--sim", "--sim-world", f"prism={world}", "--detach")
     try:
-        apply(made.kubeconfig, load_all(CLUSTER.read_text()))
+        apply(made.kubeconfig, cluster(TAKEN))
         made.until_well("default")  # one of the faults is an endpoint that it has
         yield made
     finally:
