@@ -71,6 +71,7 @@ class Person:
     def _drop(self, key: tuple[Resource, str]) -> None:
         self._lingering.pop(key, None)
         self._feeds.pop(key).close()
+        self.memory = Memory()  # it would keep the objects of a page that nobody looks at
 
     async def may(self, verb: str, resource: Resource, namespace: str = "", name: str = "") -> bool:
         """Raises ApiError."""
