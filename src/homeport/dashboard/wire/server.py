@@ -262,7 +262,7 @@ async def _while_wanted(request: BaseRequest, work: Coroutine[Any, Any, Any]) ->
     try:
         while not (await asyncio.wait([task], timeout=1.0))[0]:
             if request.transport is None or request.transport.is_closing():
-                raise ErrandError("nobody waits for it any more")
+                raise ErrandError("the browser has left")
     finally:
         task.cancel()
     return task.result()
