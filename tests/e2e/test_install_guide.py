@@ -78,7 +78,7 @@ def test_the_chart_installs_switches_its_layout_and_goes(version: str, kube: Rea
     (install,) = blocks("helm")
     run(install, kube, tmp_path, helm[version])
     listed = json.loads(run("kubectl get deployments -A -o json", kube, tmp_path))["items"]
-    assert [each["metadata"]["namespace"] for each in listed] == ["homeport-system"]
+    assert [each["metadata"]["namespace"] for each in listed] == ["homeport-dashboard", "homeport-system"]
     refused = f"! homeport install --kubeconfig {kube.kubeconfig} 2>&1"
     assert "was not created by 'homeport install'" in run(refused, kube, tmp_path)
     chart = "homeport config/chart --namespace homeport-system"
@@ -86,9 +86,10 @@ def test_the_chart_installs_switches_its_layout_and_goes(version: str, kube: Rea
     run(f"helm upgrade {chart} {values}", kube, tmp_path, helm[version])
     listed = json.loads(run("kubectl get deployments -A -o json", kube, tmp_path))["items"]
     assert {f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in listed} == {
-        str(each) for each in placements(chosen().components, "split")
+        "homeport-dashboard/homeport-dashboard",
+        *(str(each) for each in placements(chosen().components, "split")),
     }
-    for each in listed:
+    for each in (each for each in listed if each["metadata"]["name"] != "homeport-dashboard"):
         container = each["spec"]["template"]["spec"]["containers"][0]
         assert (each["spec"]["replicas"], container["image"], container["args"][-1]) == (
             3,
