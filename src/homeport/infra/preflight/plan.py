@@ -59,7 +59,7 @@ class ClusterPlan:
 NO_PLAN: ClusterPlan = ClusterPlan()
 
 
-def _cluster_index(deployment: MachineDeployment) -> Iterable[str]:
+def _of_cluster(deployment: MachineDeployment) -> Iterable[str]:
     return (f"{deployment.metadata.namespace}/{deployment.spec.cluster_name}",)
 
 
@@ -78,9 +78,7 @@ class Plans:
         self._templates = manager.informers.get(template_kind).cache
         self._deployments = manager.informers.get(MachineDeployment).cache
         with contextlib.suppress(ValueError):  # another provider's plans have added it
-            self._deployments.add_index(
-                _OF_CLUSTER, lambda each: (f"{each.metadata.namespace}/{each.spec.cluster_name}",)
-            )
+            self._deployments.add_index(_OF_CLUSTER, _of_cluster)
         self._cluster_kind = cluster_kind.__resource__.kind
         self._template_kind = template_kind.__resource__.kind
         self._watched: dict[Any, Any] = {}
