@@ -14,16 +14,12 @@ _DUE_SECONDS = 0.001
 # Statuses that nobody acts on, written per second by one controller. When thousands of objects change at once, each of
 # them reports its wording less often: what every object costs stays the same.
 _WRITES_PER_SECOND = 10.0
-# An object whose wording changes all the time, for example while others keep the machine busy, reports it less and less
-# often: what it costs does not grow with the time that it takes. After so many seconds without a write that is over.
-_LONGEST_SECONDS = 8.0
-_CALM_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """At most one write of a status that nobody acts on in this many seconds, and longer while many objects of the kind
-    have such a change, or this one has had many in a row. 0: every change is written at once.
+    have such a change. 0: every change is written at once.
 
     `settle`: the time counts from the first change that was not written, so that what lasts no longer is never
     written. Otherwise it counts from the last write.
@@ -34,12 +30,11 @@ class Pace:
 
 
 class Pacer:
-    """Decides when a status is written. Remembers two times per object."""
+    """Decides when a status is written. Remembers one time per object."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._since: dict[Key, float] = {}
-        self._pauses: dict[Key, float] = {}  # of objects whose wording was written more than once in a row
         self._held: set[Key] = set()  # have a change that is not written yet
 
     def delay(self, key: Key, now: float, *, urgent: bool, changed: bool) -> float:
@@ -51,11 +46,8 @@ class Pacer:
             if self._pace.settle:
                 self._since.pop(key, None)
             return 0.0
-        since = self._since.setdefault(key, now)
-        if now - since >= _CALM_SECONDS:
-            self._pauses.pop(key, None)
-        pause = max(self._pauses.get(key, self._pace.seconds), len(self._held) / _WRITES_PER_SECOND)
-        left = since + pause - now
+        pause = max(self._pace.seconds, len(self._held) / _WRITES_PER_SECOND)
+        left = self._since.setdefault(key, now) + pause - now
         if left > _DUE_SECONDS and not urgent:
             self._held.add(key)
             return left
@@ -64,13 +56,10 @@ class Pacer:
             del self._since[key]
         else:
             self._since[key] = now
-            if not urgent and now - since < _CALM_SECONDS:
-                self._pauses[key] = min(2 * self._pauses.get(key, self._pace.seconds), _LONGEST_SECONDS)
         return 0.0
 
     def forget(self, key: Key) -> None:
         self._since.pop(key, None)
-        self._pauses.pop(key, None)
         self._held.discard(key)
 
 

@@ -35,15 +35,6 @@ def test_after_a_quiet_time_the_next_change_is_written_at_once() -> None:
     assert delays(Pace(1.0), (10, True, True), (20, False, True)) == [0, 0]
 
 
-def test_an_object_that_changes_all_the_time_is_written_less_and_less_often() -> None:
-    pacer = Pacer(Pace(1.0))
-    times = [number / 10 for number in range(600) if pacer.delay(A, number / 10, urgent=False, changed=True) == 0.0]
-    assert times == [1.0, 3.0, 7.0, 15.0, 23.0, 31.0, 39.0, 47.0, 55.0]
-    assert pacer.delay(A, 60, urgent=True, changed=True) == 0, "what somebody acts on is never held back"
-    assert pacer.delay(A, 76, urgent=False, changed=True) == 0
-    assert pacer.delay(A, 76.5, urgent=False, changed=True) == 0.5, "it was calm for a while"
-
-
 def test_a_settling_change_that_is_taken_back_is_never_written() -> None:
     steps = ((10, False, True), (11, False, False), (12.5, False, True), (14.5, False, True))
     assert delays(Pace(2.0, settle=True), *steps) == [2.0, 0, 2.0, 0]
