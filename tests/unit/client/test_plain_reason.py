@@ -20,6 +20,7 @@ from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.wire.reason import socket_reason
 from homeport.client.wire.retry import Retry
+from homeport.client.wire.stream import dial_tls
 from homeport.helm.errors import SourceError
 from homeport.helm.source.wire import Trust, Wire
 from homeport.infra.error import ProviderError
@@ -197,3 +198,28 @@ def test_errors_of_sockets_and_tls_are_translated(error: Exception, words: str) 
     said = socket_reason(error)
     assert words in said
     assert RAW.search(said) is None, said
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n10.0.0.11:50000: connection refused", "10.0.0.11:50000: connection refused"),
+        (b"HTTP/1.1 403 Forbidden\r\n\r\n", "the proxy refused the connection: 403 Forbidden"),
+        (b"HTTP/1.1 502 Bad Gateway\r\n\r\n" + PAGE, 'a web page with the title "502 Bad Gateway"'),
+        (b"", "the proxy closed the connection"),
+    ],
+    ids=("server", "status", "page", "nothing"),
+)
+async def test_what_a_proxy_reports_of_the_server_is_kept(answer: bytes, words: str) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        dial = DialOptions(proxy=f"http://127.0.0.1:{port}")
+        with pytest.raises(ConnectionError) as failed:
+            await dial_tls(dial, "10.0.0.11", 50000, ssl.create_default_context())
+    assert words in socket_reason(failed.value)

@@ -37,8 +37,14 @@ _TLS = (
 )
 
 
+class ProxyFailure(ConnectionError):
+    """The proxy, or what it reports of the server, in words for a user."""
+
+
 def socket_reason(error: BaseException) -> str:
     """Of an OSError, an SSLError or a timeout."""
+    if isinstance(error, ProxyFailure):
+        return str(error)
     if isinstance(error, ssl.SSLError):
         return ssl_reason(error)
     if isinstance(error, TimeoutError):

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import socket
 import ssl
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
 from homeport.client.dial import DialOptions
+from homeport.client.wire.reason import ProxyFailure, body_text
 
 _CHUNK = 65_536
 _HEAD_BYTES = 16_384
@@ -71,11 +73,10 @@ async def dial_socket(dial: DialOptions, host: str, port: int) -> socket.socket 
             # One byte at a time: what follows the head is the server's, and belongs to the caller.
             byte = await loop.sock_recv(sock, 1)
             if not byte or len(head) > _HEAD_BYTES:
-                raise ConnectionError("the proxy closed the connection")
+                raise ProxyFailure("the proxy closed the connection")
             head += byte
         if (status := _status(head))[1:2] != ["200"]:
-            body = (await loop.sock_recv(sock, _HEAD_BYTES)).decode("utf-8", "replace").strip()
-            raise ConnectionError(body or f"the proxy refused the connection: {' '.join(status[1:])}")
+            raise _refusal(status, await loop.sock_recv(sock, _HEAD_BYTES))
     except BaseException:
         sock.close()
         raise
@@ -88,11 +89,14 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, targe
     try:
         answer = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as broken:
-        raise ConnectionError("the proxy closed the connection") from broken
+        raise ProxyFailure("the proxy closed the connection") from broken
     status = _status(answer)
     if status[1:2] != ["200"]:
-        body = (await reader.read(_HEAD_BYTES)).decode("utf-8", "replace").strip()
-        raise ConnectionError(body or f"the proxy refused the connection: {' '.join(status[1:])}")
+        raise _refusal(status, await reader.read(_HEAD_BYTES))
+
+
+def _refusal(status: Sequence[str], body: bytes) -> ProxyFailure:
+    return ProxyFailure(body_text(body) or f"the proxy refused the connection: {' '.join(status[1:])}")
 
 
 def _target(host: str, port: int) -> str:
