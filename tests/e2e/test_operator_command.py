@@ -51,7 +51,8 @@ class Plane:
         return json.loads(self.homeport(*arguments, "-o", "json"))
 
     def terminal(self, *arguments: str) -> Terminal:
-        return Terminal([*HOMEPORT, *arguments, *self.place], columns=100, rows=30, environment=self.environment)
+        """All lines of the tree fit, whichever names the machines get."""
+        return Terminal([*HOMEPORT, *arguments, *self.place], columns=120, rows=60, environment=self.environment)
 
     def machines(self) -> list[str]:
         return [each["machine"] for each in self.read("top", "machines")]
