@@ -160,7 +160,12 @@ class Settings:
 
 def simulated_before(folder: Path) -> bool:
     """Whether simulators ran in the folder `sim` of a data directory: each keeps its world there."""
-    return any(folder.glob("*/world.*"))
+    return bool(simulated_sites(folder))
+
+
+def simulated_sites(folder: Path) -> list[str]:
+    """The names of the simulators that ran in that folder."""
+    return sorted({world.parent.name for world in folder.glob("*/world.*")})
 
 
 def read_charts(folder: Path | None, mirror: str) -> ChartSettings:

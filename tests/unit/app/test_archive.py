@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from homeport.app.backup.archive import ArchiveError, restore_archive, write_archive
+from homeport.app.plane.earlier import read_earlier
 from homeport.cli.plane.restore import command
 from homeport.store import Store
 
@@ -117,6 +118,15 @@ async def test_a_whole_backup_is_restored_with_its_keys(archive: Path, tmp_path:
     assert restore_archive(archive, target / "state.db", target / "pki").objects == 200
     assert target.stat().st_mode & 0o077 == 0  # secrets are in it
     assert sorted(path.name for path in (target / "pki").iterdir()) == sorted(KEYS)
+
+
+async def test_a_restored_site_is_simulated_again_at_the_next_start(archive: Path, tmp_path: Path) -> None:
+    rewritten(archive, {**members(archive), "sim/prism/world.json": b"{}"})
+    target = tmp_path / "copy"
+    done = CliRunner().invoke(command, [str(archive), "--data", str(target)])
+    assert done.exit_code == 0, done.output
+    assert done.output.endswith(f"next: homeport up --data {target}\n")
+    assert read_earlier(target).simulators == ("prism",)
 
 
 async def test_a_backup_without_digests_is_still_restored(archive: Path, tmp_path: Path) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from msgspec import structs
 
 from homeport.app.hint import up_command
-from homeport.app.settings import Settings
+from homeport.app.plane.earlier import read_earlier, write_earlier
+from homeport.app.settings import Settings, simulated_sites
+from homeport.app.simulators import NAMES
 from homeport.cli.option import data as data_option
 
 
@@ -28,6 +31,9 @@ def command(file: Path, data: Path) -> None:
         )
     except (ArchiveError, StoreError) as error:
         raise click.ClickException(str(error)) from error
+    if not site and (names := [each for each in simulated_sites(settings.simulated) if each in NAMES]):
+        # The next start would otherwise look for the machines of the restored site on the real network.
+        write_earlier(settings.data, structs.replace(read_earlier(settings.data), simulators=tuple(names)))
     click.echo(f"restored {restored.objects} objects from {file} into {settings.data}")
     if restored.replaced is not None:
         click.echo(f"the previous data is kept in {restored.replaced}")
