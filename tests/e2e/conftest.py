@@ -8,11 +8,17 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from e2e.cluster import Cluster, Pair
 from realkube import RealKube, find_binaries
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from e2e.browsing import Site, Visit
 
 HERE = Path(__file__).parent
 
@@ -82,3 +88,21 @@ def both(ours: Cluster, real: Cluster | None) -> Pair:
         real.ok("create", "serviceaccount", "default", "-n", ns)
         real.ok("create", "configmap", "kube-root-ca.crt", "--from-literal=ca.crt=x", "-n", ns)
     return Pair(ours, real, ns)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from e2e.browsing import chromium
+
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def visit(site: Site, browser: Browser) -> Iterator[Visit]:
+    """The dashboard of the module's `site`, logged in."""
+    from e2e.browsing import log_in
+
+    made = log_in(browser, site.link())
+    yield made
+    made.page.context.close()

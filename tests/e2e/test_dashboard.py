@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
-from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, chromium, example, log_in, start
+from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, example, log_in, start
 
 pytestmark = MARKS
 
@@ -87,19 +87,6 @@ def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Sit
     made.kubectl.ok("wait", "cluster/harbour", "--for=condition=Available", "--timeout=120s", seconds=130)
     yield made
     made.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as made:
-        yield made
-
-
-@pytest.fixture
-def visit(site: Site, browser: Browser) -> Iterator[Visit]:
-    made = log_in(browser, site.link())
-    yield made
-    made.page.context.close()
 
 
 def test_the_front_page_says_why_with_no_click(visit: Visit) -> None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
-from e2e.browsing import MARKS, PATIENCE, Site, Visit, chromium, example, homeport, log_in, start
+from e2e.browsing import MARKS, PATIENCE, Site, Visit, example, homeport, start
 
 pytestmark = MARKS
 CREATE = {"method": "POST", "route": "/api/vmm/*/ahv/config/vms"}
@@ -41,19 +41,6 @@ def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Sit
     made = start(tmp_path_factory.mktemp("fault"), kubectl)
     yield made
     made.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as made:
-        yield made
-
-
-@pytest.fixture
-def visit(site: Site, browser: Browser) -> Iterator[Visit]:
-    made = log_in(browser, site.link())
-    yield made
-    made.page.context.close()
 
 
 def inject(site: Site, faults: dict[str, tuple[dict[str, Any], dict[str, Any], str]], *, by_name: bool) -> None:

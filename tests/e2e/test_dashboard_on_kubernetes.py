@@ -14,7 +14,7 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, expect
 
-from e2e.browsing import MARKS, ROOT, chromium, log_in
+from e2e.browsing import MARKS, ROOT, log_in
 from e2e.cluster import Cluster
 from realkube import RealKube
 
@@ -51,12 +51,6 @@ def cluster(space: str) -> dict[str, Any]:
             }
         },
     }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as made:
-        yield made
 
 
 @contextmanager

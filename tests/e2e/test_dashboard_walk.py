@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
-from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, chromium, example, log_in, start
+from e2e.browsing import AXE, MARKS, ROOT, Site, Visit, example, log_in, start
 from e2e.cluster import Cluster
 
 pytestmark = MARKS
@@ -26,12 +26,6 @@ def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Sit
     made.kubectl.ok("wait", "cluster/harbour", "--for=condition=Available", "--timeout=120s", seconds=130)
     yield made
     made.stop()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as made:
-        yield made
 
 
 @pytest.fixture

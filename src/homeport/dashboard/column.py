@@ -91,7 +91,7 @@ def _walk(value: Any, path: Sequence[str]) -> Any:
 
 
 def _short(value: Any) -> Any:
-    """A table is no place for a whole object, and 10,000 of them would be none for a browser."""
+    """Cells hold no whole objects: 10,000 of them are too much for a browser."""
     if isinstance(value, str):
         return value[:MOST_TEXT]
     if isinstance(value, dict | list) and len(orjson.dumps(value)) > MOST_BYTES:

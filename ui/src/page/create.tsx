@@ -13,7 +13,7 @@ import { Command, report } from "../ui";
 import { document_ } from "../yaml";
 
 const APIS = [
-  { kind: "TenantCluster", text: "A tenant cluster of Butler's API: name it, the rest has defaults." },
+  { kind: "TenantCluster", text: "A tenant cluster of Butler's API. Only its name is required." },
   { kind: "ClusterDeployment", text: "A cluster from a ClusterTemplate of k0rdent's API." },
   { kind: "Cluster", text: "A Cluster API cluster from a ClusterClass." },
 ];

@@ -205,7 +205,7 @@ def _age(machine: Machine, now: float) -> float:
 
 
 def _timer(found: Iterable[Machine], now: float, seconds: float) -> Wait | None:
-    """A Machine that nobody has compared by then is told about. `seconds`: what else changes by the passing of time."""
+    """A Machine that has not been compared by then is reported. `seconds`: when something else changes with time."""
     young = [
         _YOUNG_SECONDS - age + 1.0
         for m in found

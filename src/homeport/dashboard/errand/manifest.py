@@ -24,7 +24,7 @@ def read_objects(options: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def complete(changed: Mapping[str, Any], objects: Iterable[Unstructured]) -> dict[str, Any]:
-    """The object as a patch that also removes what is no longer in it, and without what the server sets."""
+    """A patch that makes the stored object equal to this one, except for fields that the server sets."""
     body: dict[str, Any] = {name: value for name, value in changed.items() if name not in ("status", "metadata")}
     body["metadata"] = {name: changed["metadata"][name] for name in _OWN if name in changed["metadata"]}
     before = _same(body, objects)

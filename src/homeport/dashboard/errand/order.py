@@ -1,4 +1,4 @@
-"""What the process of an errand is told: who the user is, how to reach hypervisors, and what to do."""
+"""What the process of an errand gets: who the user is, how to reach hypervisors, and what to do."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ _PROJECT_UNITS = {"MEMORY": ("GiB", 2**30), "STORAGE": ("GiB", 2**30)}
 
 
 def quotas(project: Mapping[str, Any]) -> tuple[Quota, ...]:
-    """The limits of a project and what its machines use of them; 0 is no limit."""
+    """The limits of a project and what its machines use of them; 0 means no limit."""
     resources = (project.get("status") or {}).get("resources") or {}
     found: list[Quota] = []
     for each in (resources.get("resource_domain") or {}).get("resources") or ():
