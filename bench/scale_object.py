@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import datetime
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
+from homeport.client.errors import AlreadyExists, Timeout, TooManyRequests, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, MergePatch
 from homeport.machinery import condition
 from scenario.nutanix import manifest
 
 NAMESPACE = "default"
+_ATTEMPTS = 6
 INFRA = "infrastructure.cluster.x-k8s.io"
 CONTROL_PLANE = "controlplane.cluster.x-k8s.io"
 _PLURALS = {
@@ -63,7 +68,22 @@ def _object(api_version: str, kind: str, name: str, spec: dict[str, Any]) -> dic
 
 async def create(client: HttpClient, body: dict[str, Any]) -> None:
     group, _, version = body["apiVersion"].rpartition("/")
-    await client.create(body, kind=Resource(group, version, body["kind"], _PLURALS[body["kind"]]))
+    kind = Resource(group, version, body["kind"], _PLURALS[body["kind"]])
+    with contextlib.suppress(AlreadyExists):  # the answer to an attempt before was lost
+        await _persist(lambda: client.create(body, kind=kind))
+
+
+async def _persist(call: Callable[[], Awaitable[object]]) -> None:
+    """A server with a thousand clusters may refuse a request or answer it late."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            await call()
+        except (Unavailable, Timeout, TooManyRequests) as error:
+            if attempt == _ATTEMPTS:
+                raise
+            await asyncio.sleep(max(attempt, error.retry_after))
+        else:
+            return
 
 
 async def create_cluster(client: HttpClient, number: int) -> None:
@@ -75,7 +95,8 @@ async def roll(client: HttpClient, number: int) -> None:
     """Replaces every machine, though nothing has changed."""
     after = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     key = Key(NAMESPACE, f"{name_of(number)}-kcp")
-    await client.patch(KubeadmControlPlane, key, MergePatch({"spec": {"rollout": {"after": after}}}))
+    patch = MergePatch({"spec": {"rollout": {"after": after}}})
+    await _persist(lambda: client.patch(KubeadmControlPlane, key, patch))
 
 
 def is_up(cluster: Cluster) -> bool:

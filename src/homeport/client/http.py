@@ -104,9 +104,9 @@ class HttpTransport:
         self.warnings = Warnings()
         self._host = urlsplit(config.server).netloc.rpartition("@")[2]  # without a password, for messages
         self._proxy = config.proxy or _system_proxy(config.server)
-        self._requests: aiohttp.ClientSession | None = None
-        self._streams: aiohttp.ClientSession | None = None
-        self._sockets: aiohttp.ClientSession | None = None
+        # One pool for everything: a request may take the connection of a watch that has just ended.
+        self._shared: aiohttp.ClientSession | None = None
+        self._slots = asyncio.Semaphore(CONNECTIONS)
         self._tls: ssl.SSLContext | bool | None = None
         self._tls_for: tuple[Certificate | None, bytes | None] = (None, None)
         self._authority = tls.Authority(config)
@@ -116,29 +116,25 @@ class HttpTransport:
 
     async def close(self) -> None:
         self._closed = True
-        sessions = [each for each in (self._requests, self._streams, self._sockets) if each is not None]
-        self._requests = self._streams = self._sockets = None
-        if sessions:  # all of them, though the caller is cancelled meanwhile
-            await asyncio.shield(asyncio.gather(*(each.close() for each in sessions)))
+        session, self._shared = self._shared, None
+        if session is not None:  # to its end, though the caller is cancelled meanwhile
+            await asyncio.shield(session.close())
 
     async def send(self, method: str, path: str, body: bytes | None = None, **form: Unpack[Form]) -> Answer:
         sent = {"Accept": form.get("accept", JSON), **(form.get("headers") or {})}
         if body is not None:
             sent["Content-Type"] = form.get("content_type", JSON)
-        if self._requests is None:
-            self._requests = self._session(CONNECTIONS)
-        session = self._requests
+        session = self._session()
 
         async def once() -> Answer:
-            return await self._read(await self._open(session, method, path, body, sent))
+            async with self._slots:
+                return await self._read(await self._open(session, method, path, body, sent))
 
         return await self._persist(method, path, once)
 
     async def stream(self, path: str, *, accept: str = JSON, seconds: float | None = None) -> Body:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timeouts.connect, sock_read=seconds)
-        if self._streams is None:
-            self._streams = self._session(0)
-        session = self._streams
+        session = self._session()
         what = f"GET {path.partition('?')[0]} on {self._host}"
 
         async def once() -> Answer | Body:
@@ -155,13 +151,12 @@ class HttpTransport:
 
     async def connect(self, path: str, protocol: str) -> Socket:
         """A WebSocket that speaks `protocol`. Raises ApiError."""
-        if self._sockets is None:
-            self._sockets = self._session(0, refusal)
-        session = self._sockets
+        connector = self._session().connector
         what = f"GET {path.partition('?')[0]} on {self._host}"
 
         async def once() -> Answer | Socket:
             headers = await self._authorized({})
+            session = self._make_session(connector, refusal)
             try:
                 with self._troubles():
                     async with asyncio.timeout(self.timeouts.request):
@@ -175,6 +170,8 @@ class HttpTransport:
                         )
             except Refused as refused:
                 return refused.answer
+            finally:
+                session.detach()  # the WebSocket keeps its connection
             assert isinstance(inner, Connection)
             return Socket(inner, what)
 
@@ -303,16 +300,23 @@ class HttpTransport:
             for text in parse_warnings(response.headers.getall("Warning")):
                 self.warnings.add(text)
 
-    def _session(self, limit: int, *middlewares: aiohttp.ClientMiddlewareType) -> aiohttp.ClientSession:
+    def _session(self) -> aiohttp.ClientSession:
         if self._closed:
             raise self._shut()
+        if self._shared is None:
+            idle = self.timeouts.idle
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=idle, socket_factory=_keepalive_socket)
+            self._shared = self._make_session(connector)
+        return self._shared
+
+    def _make_session(
+        self, connector: aiohttp.BaseConnector | None, *middlewares: aiohttp.ClientMiddlewareType
+    ) -> aiohttp.ClientSession:
         headers = CIMultiDict({"User-Agent": f"{USER_AGENT_NAME}/{__version__}", "Accept-Encoding": "identity"})
         for name, value in self.config.impersonate.headers():
             headers.add(name, value)
         return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=limit, keepalive_timeout=self.timeouts.idle, socket_factory=_keepalive_socket
-            ),
+            connector=connector,
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=middlewares,

@@ -171,7 +171,7 @@ def load(path: Path | None = None, *, context: str = "", env: Mapping[str, str] 
         if env.get("KUBERNETES_SERVICE_HOST") and not context:
             return in_cluster(env=env)
         where = env.get("KUBECONFIG") or "~/.kube/config"
-        raise ConfigError(f"no kubeconfig: {where} does not exist; set KUBECONFIG or name a file")
+        raise ConfigError(f"{where} does not exist: 'homeport up' writes one, or set KUBECONFIG to another file")
     return resolve(kubeconfig, context)
 
 

@@ -191,8 +191,8 @@ class Controller:
         find = watch.keys or own_key
 
         def changed(old: T | None, new: T | None, initial: bool) -> None:
-            if watch.keys is None and self.share is not None:
-                self._note_shard(self.share, old, new)
+            if watch.keys is None and self.share is not None and not self._note_shard(self.share, old, new):
+                return  # somebody else's; `take_over` looks at all keys that become ours
             if watch.predicate is not None and not watch.predicate(old, new):
                 return
             if watch.keys is None and self._own_status is not None and self._own_status.covers(old, new, self._busy):
@@ -206,10 +206,13 @@ class Controller:
 
         return changed
 
-    def _note_shard(self, share: Share, old: Object | Unstructured | None, new: Object | Unstructured | None) -> None:
-        share.note(old, new)
+    def _note_shard(self, share: Share, old: Object | Unstructured | None, new: Object | Unstructured | None) -> bool:
+        """False: the change concerns another replica alone."""
+        if not share.note(old, new):
+            return False
         if new is not None and share.settling(key := key_of(new)):
             self.wake(key)  # whatever else changed: the replica that it belongs to now has never looked at it
+        return True
 
     # -- working -----------------------------------------------------------------------------------------------
 
@@ -351,9 +354,11 @@ class Controller:
                 if self.mine(key):
                     self.queue.add(key, priority=Priority.RESYNC)
 
-    def take_over(self) -> None:
-        """Keys may have become ours: look at all of them."""
-        self.wake_all()
+    def take_over(self, gained: Callable[[str], bool]) -> None:
+        """Shards have become ours: look at all of their keys."""
+        for key in self.cache().known_keys() if self._informers else ():
+            if gained(self._shard(key)):
+                self.wake(key)
 
     async def let_go(self) -> None:
         """Keys may have become somebody else's: forget them, and wait for those in work to be finished."""

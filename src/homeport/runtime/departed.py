@@ -15,17 +15,20 @@ from homeport.runtime.lease import LEASE
 
 log = structlog.get_logger(__name__)
 
-_LOOK_SECONDS = 60.0
 # Of durations without a renewal: a member stops itself within one of them.
 _PATIENCE = 4
 
 
 class Departed:
-    """Looks at the Leases with a label. Clocks of others are not trusted: what counts is how long we saw no change."""
+    """Looks at the Leases with a label. Clocks of others are not trusted: what counts is how long we saw no change.
 
-    def __init__(self, client: Client, query: Query, *, clock: Clock | None = None) -> None:
+    `duration` is that of our own Lease.
+    """
+
+    def __init__(self, client: Client, query: Query, duration: float, *, clock: Clock | None = None) -> None:
         self._client = client
         self._query = query
+        self._pause = _PATIENCE * duration
         self._clock = clock or SystemClock()
         self._seen: dict[str, tuple[str, float]] = {}  # name > resourceVersion, since when
 
@@ -35,7 +38,7 @@ class Departed:
                 await self.look()
             except ApiError as error:
                 log.warning("leases of replicas can't be listed", error=str(error))
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._pause)
 
     async def look(self) -> list[str]:
         """Names of the Leases that were removed."""

@@ -13,10 +13,11 @@ import msgspec
 import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.client.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotFound
+from homeport.client.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotFound, Unavailable
 from homeport.client.protocol import Client, Event, Key, Query, Unreadable
 from homeport.runtime.cache import Cache, key_of, uid_of
 from homeport.runtime.queue import Backoff
+from homeport.runtime.sharing import share_strings
 from homeport.runtime.telemetry.metric import informer_metrics
 
 O = TypeVar("O", bound=Object)
@@ -65,6 +66,7 @@ class Informer(Generic[T]):
         self.cache: Cache[T] = Cache()
         self.synced = asyncio.Event()
         self.settled = asyncio.Event()  # synced, or known to be unable to for now
+        self.listed = asyncio.Event()  # by `run`, since the last reset or `relist`
         self.restarts = 0  # how often the watch expired and everything was listed again
         self.error = ""  # why it does not follow at the moment
         self.optional = False  # a server without this kind has no objects of it, and that is all there is to say
@@ -79,6 +81,7 @@ class Informer(Generic[T]):
         self._streaming = True
         self._revision = ""  # where to resume; "" is a fresh start
         self._progress = 0  # grows with everything the server tells us
+        self._resets = 0
         self._metrics = informer_metrics(self.resource.qualified) if measured else None
 
     @property
@@ -112,9 +115,15 @@ class Informer(Generic[T]):
 
     def reset(self) -> None:
         """The next `run` begins with a list; until that is complete it counts as not synced."""
-        self._revision = ""
+        self._resets += 1
+        self.relist()
         self.synced.clear()
         self.settled.clear()
+
+    def relist(self) -> None:
+        """The next `run` begins with a list. What is known stays known until then."""
+        self._revision = ""
+        self.listed.clear()
 
     async def run(self) -> None:
         failures = 0
@@ -132,6 +141,14 @@ class Informer(Generic[T]):
                 delay = max(delay, float(getattr(problem, "retry_after", 0)))
                 self._report(problem, delay)
             await self._pause(delay)
+
+    async def look(self) -> None:
+        """Lists once, for whoever does not let it run: handlers get what differs. Raises ApiError."""
+        resets = self._resets
+        seen, revision = await self._read_pages()
+        if resets != self._resets:
+            raise Unavailable(f"{self.resource.qualified}: the connection was ended while they were listed")
+        self._replace(seen, revision)
 
     def nudge(self) -> None:
         """The server answers again: ends the back-off of this informer."""
@@ -201,7 +218,8 @@ class Informer(Generic[T]):
                 if self._revision:
                     raise  # it could: this is about something else
                 self._streaming = False  # an older server
-        await self._page_list()
+        self._replace(*await self._read_pages())
+        self.listed.set()
 
     async def _stream_list(self) -> None:
         seen: dict[Key, T] = {}
@@ -211,6 +229,7 @@ class Informer(Generic[T]):
             async for event in events:
                 if event.initial_events_end:
                     self._replace(seen, event.resource_version)
+                    self.listed.set()
                     seen = {}  # the stream may go on for ever, and what there was at first with it
                     await self._consume(events)
                     return
@@ -219,7 +238,7 @@ class Informer(Generic[T]):
                 elif event.type != "BOOKMARK":
                     seen[key_of(event.object)] = event.object
 
-    async def _page_list(self) -> None:
+    async def _read_pages(self) -> tuple[dict[Key, T], str]:
         seen: dict[Key, T] = {}
         query = replace(self.query, resource_version="", limit=_PAGE, lenient=True)
         while True:
@@ -229,7 +248,7 @@ class Informer(Generic[T]):
             if not page.continue_:
                 break
             query = replace(query, continue_=page.continue_)
-        self._replace(seen, page.resource_version)
+        return seen, page.resource_version
 
     def _replace(self, seen: dict[Key, T], revision: str) -> None:
         """The list is the truth: what it lacks was deleted while we did not look."""
@@ -350,6 +369,7 @@ def _on_deletion(handler: Callable[[T], None]) -> Handler[T]:
 
 def _slim(obj: T) -> T:
     """Drops managedFields: they are half of an object's size, and no controller reads them."""
+    share_strings(obj)
     if isinstance(obj, Unstructured):
         obj.metadata.pop("managedFields", None)
     elif obj.metadata.managed_fields:

@@ -61,8 +61,21 @@ class _Sighting:
     duration: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The record as we last read or wrote it, and when that request was sent."""
+
+    revision: str
+    transitions: int
+    asked: float
+
+
 class Lease:
-    """One Lease object and our part in it: `hold` until it is ours, `keep` until it no longer is (LeaseLost)."""
+    """One Lease object and our part in it: `hold` until it is ours, `keep` until it no longer is (LeaseLost).
+
+    `together`: several processes hold it under one identity. A renewal by any of them is one of all: they would only
+    run into each other's conflicts, the more so the slower the server is.
+    """
 
     def __init__(
         self,
@@ -74,6 +87,7 @@ class Lease:
         clock: Clock | None = None,
         annotations: dict[str, str] | None = None,
         labels: dict[str, str] | None = None,
+        together: bool = False,
     ) -> None:
         self.key = key
         self.identity = identity
@@ -84,6 +98,9 @@ class Lease:
         self._client = client
         self._clock = clock or SystemClock()
         self._seen = _Sighting()
+        self._together = together
+        self._read: _Reading | None = None
+        self._record: Unstructured | None = None  # as we last wrote it, if nobody else writes it
         self._renewed: float | None = None  # when our last successful renewal was *sent*
         self._one = asyncio.Lock()  # our own attempts must not race each other
 
@@ -107,7 +124,7 @@ class Lease:
 
     async def hold(self) -> None:
         """Waits until this process holds the lease, for the first time or again."""
-        self._renewed = None
+        self._renewed = self._read = self._record = None
         while not await self._attempt(self.timing.renew_deadline / 2):  # noqa: ASYNC110
             # A poll by nature (the holder may be dead), spread so that candidates do not march in step.
             await asyncio.sleep(self.timing.retry_period * random.uniform(1.0, 1.2))  # noqa: S311
@@ -118,18 +135,23 @@ class Lease:
         renewed = True
         while True:
             # Several may renew one lease together: whoever was too late tries again soon, and not in step with others.
-            wait = self.timing.retry_period * (1.0 if renewed else random.uniform(0.05, 0.5))  # noqa: S311
+            # The same holds for one whose renewal counts from long ago, because the server is slow.
+            soon = not renewed or self.left < self.timing.renew_deadline - 2 * self.timing.retry_period
+            wait = self.timing.retry_period * (random.uniform(0.05, 0.5) if soon else 1.0)  # noqa: S311
             # Not less than a tick: the loop's clock and ours may differ by less than either can tell.
             await asyncio.sleep(max(_TICK, min(wait, self.left)))
-            renewed = await self.renew()
+            renewed = await self.renew(write=not self._together)
             if not renewed and not self.held:
                 log.error("lease lost", lease=str(self.key), identity=self.identity)
                 raise LeaseLost(f"lease {self.key} could not be renewed within {self.timing.renew_deadline} s")
 
-    async def renew(self) -> bool:
-        """Renews now, with the annotations as they are. Never after it lapsed."""
+    async def renew(self, *, write: bool = True) -> bool:
+        """Renews now, with the annotations as they are. Never after it lapsed.
+
+        `write` False: a renewal by another process under the same identity is enough.
+        """
         left = self.left
-        return left > 0 and await self._attempt(min(left, self.timing.renew_deadline / 2))
+        return left > 0 and await self._attempt(min(left, self.timing.renew_deadline / 2), write=write)
 
     async def release(self, unless: Callable[[], Awaitable[bool]] | None = None) -> None:
         """Gives it up at once, so that the next one need not wait. We write nothing from here on.
@@ -149,44 +171,75 @@ class Lease:
         except (ApiError, TimeoutError) as error:
             log.info("lease not released; it will expire", lease=str(self.key), error=str(error) or "timed out")
 
-    async def _attempt(self, seconds: float) -> bool:
-        """True: it is ours, counted from before we asked."""
+    async def _attempt(self, seconds: float, *, write: bool = True) -> bool:
+        """True: it is ours, counted from before it was renewed."""
         renewing = self._renewed is not None
         try:
             # A request that hangs must not outlive what it is to renew.
             async with asyncio.timeout(seconds), self._one:
-                sent = self._clock.monotonic()
-                won = await self._take(renewing)
+                since = await self._take(renewing, write)
         except (ApiError, TimeoutError) as error:
             tell = log.debug if isinstance(error, Conflict) else log.warning  # candidates lose races all the time
             tell("lease not renewed", lease=str(self.key), error=str(error) or "timed out")
             return False
         if renewing and not self.held:
             return False  # it lapsed while we asked, or was released: too late, whatever the answer
-        self._renewed = sent if won else None
-        return won
+        self._renewed = since
+        return since is not None
 
-    async def _take(self, renewing: bool) -> bool:
+    async def _take(self, renewing: bool, write: bool) -> float | None:
+        """Since when it is ours; None: it is not."""
         asked = self._clock.monotonic()
+        if renewing and await self._rewrite():
+            return asked
         try:
             lease = await self._client.get(LEASE, self.key)
         except NotFound:
             # The record was deleted, but its holder may not know that yet.
             if not renewing and self._seen.revision and not self._outlived(asked):
-                return False
-            return await self._create()
+                return None
+            return asked if await self._create() else None
         spec = lease.setdefault("spec", {})
         ours = spec.get("holderIdentity") == self.identity
         if not ours and (renewing or not self._expired(lease, asked)):
-            return False
+            return None
+        before, self._read = self._read, _reading(lease, asked)
+        if ours and renewing and not write and before is not None and _is_renewed(before, self._read):
+            return before.asked  # nobody else takes it for a full duration from then on
         if not ours:
             spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
             spec["acquireTime"] = self._now()
         self._fill(lease)
-        # A Conflict means that the record changed meanwhile: the next attempt reads it again.
-        written = await self._client.replace(lease, _WRITE, kind=LEASE)
-        self.transitions = int(written["spec"].get("leaseTransitions") or 0)
+        try:
+            written = await self._client.replace(lease, _WRITE, kind=LEASE)
+        except Conflict:  # the record changed meanwhile: the next attempt reads it again
+            if self._together and ours and await self._renewed_by_others(self._read):
+                return asked
+            raise
+        self._read = _reading(written, asked)
+        self.transitions = self._read.transitions
+        self._record = None if self._together else written
+        return asked
+
+    async def _rewrite(self) -> bool:
+        """One request instead of two: the record that we wrote last, if it is still the same on the server."""
+        known, self._record = self._record, None
+        if known is None:
+            return False
+        self._fill(known)
+        try:
+            self._record = await self._client.replace(known, _WRITE, kind=LEASE)
+        except (Conflict, NotFound):
+            return False
         return True
+
+    async def _renewed_by_others(self, before: _Reading) -> bool:
+        asked = self._clock.monotonic()
+        lease = await self._client.get(LEASE, self.key)
+        if (lease.get("spec") or {}).get("holderIdentity") != self.identity:
+            return False
+        self._read = _reading(lease, asked)
+        return _is_renewed(before, self._read)
 
     async def _create(self) -> bool:
         lease: dict[str, Any] = {
@@ -227,3 +280,12 @@ class Lease:
 
     def _now(self) -> str:
         return rfc3339_micro(self._clock.now())
+
+
+def _is_renewed(before: _Reading, now: _Reading) -> bool:
+    """Of two readings with our identity as the holder: another process under it has written in between."""
+    return before.revision != now.revision and before.transitions == now.transitions
+
+
+def _reading(lease: Unstructured, asked: float) -> _Reading:
+    return _Reading(lease.resource_version, int(lease["spec"].get("leaseTransitions") or 0), asked)

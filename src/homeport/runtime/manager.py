@@ -26,7 +26,7 @@ from homeport.runtime.informer import resource_of
 from homeport.runtime.informers import Informers
 from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
-from homeport.runtime.shard import GROUP_LABEL, Shards
+from homeport.runtime.shard import GROUP_LABEL, Gained, Shards
 from homeport.runtime.share import Share
 from homeport.runtime.telemetry.trace import traced_client
 from homeport.runtime.work import check_shard
@@ -92,7 +92,9 @@ class Manager:
         name: str = "homeport",
         clock: Clock | None = None,
         who: str = "",
+        leases: Client | None = None,
     ) -> None:
+        """`leases` is for Leases alone: a renewal must not wait until hundreds of other requests are answered."""
         self.mode: Mode = mode or Solo()
         self.clock = clock or SystemClock()
         self.identity = who or identity()
@@ -101,7 +103,7 @@ class Manager:
         self.recorder = Recorder(self.client, name, clock=self.clock)
         self.controllers: list[Controller] = []
         self.ready = asyncio.Event()
-        self._plain = client
+        self._leases = leases or client
         self._jobs: list[Job] = []
         self._divided: list[Divided] = []
         self._loads: list[Callable[[], Iterable[str]]] = []
@@ -121,7 +123,7 @@ class Manager:
         self._divided.append(part)
 
     def weigh(self, loads: Callable[[], Iterable[str]]) -> None:
-        """`loads` returns shards that have work: replicas get equal numbers of them."""
+        """`loads` returns shards that have work, each as often as it should count: replicas get equal shares."""
         self._loads.append(loads)
 
     def holds(self, shard: str) -> bool:
@@ -187,7 +189,9 @@ class Manager:
             group.create_task(self._tenure.run(), name="lease")
         if isinstance(self.mode, Sharded):
             members = Query(namespace=self.mode.namespace, labels=f"{GROUP_LABEL}={self.mode.name}")
-            group.create_task(Departed(self._plain, members, clock=self.clock).run(), name="leases of the dead")
+            duration = (self.mode.timing or LeaseTiming()).duration
+            departed = Departed(self._leases, members, duration, clock=self.clock)
+            group.create_task(departed.run(), name="leases of the dead")
         group.create_task(self.recorder.run(), name="events")
         for controller in self.controllers:
             group.create_task(controller.run(), name=f"controller {controller.name}")
@@ -211,17 +215,17 @@ class Manager:
                 return None
             case Elected(namespace, name, timing):
                 return _Election(
-                    Lease(self._plain, Key(namespace, name), self.identity, timing=timing, clock=self.clock)
+                    Lease(self._leases, Key(namespace, name), self.identity, timing=timing, clock=self.clock)
                 )
             case Sharded(namespace, name, timing, _):
                 return Shards(
-                    self._plain,
+                    self._leases,
                     namespace,
                     name,
                     self.identity,
                     lost=self._let_go,
                     won=self._take_over,
-                    loads=lambda: {shard for loads in self._loads for shard in loads()},
+                    loads=lambda: (shard for loads in self._loads for shard in loads()),
                     timing=timing,
                     clock=self.clock,
                 )
@@ -244,11 +248,11 @@ class Manager:
         for part in self._divided:
             await part.let_go()
 
-    def _take_over(self) -> None:
+    def _take_over(self, gained: Gained) -> None:
         for part in self._divided:
             part.take_over()
         for controller in self.controllers:
-            controller.take_over()
+            controller.take_over(gained)
 
 
 class _Election:

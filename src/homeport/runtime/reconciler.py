@@ -48,9 +48,8 @@ class Scope(Generic[O]):
 
     def __init__(self, obj: O) -> None:
         # Objects from a cache are shared; a round trip through JSON is the fastest deep copy there is.
-        self._read = msgspec.json.encode(obj)
-        self.object: O = msgspec.json.decode(self._read, type=type(obj))
-        self.read: O = obj  # as it was read; shared, not to be changed
+        self.object: O = msgspec.json.decode(msgspec.json.encode(obj), type=type(obj))
+        self.read: O = obj  # as it was read, or last written; shared, not to be changed
         self.timer: Wait | None = None  # when the status changes by the passing of time alone
         self.later: Wait | None = None  # when a status that was held back is to be written
         self.released = False  # the last finalizer is gone: there is no object to report on
@@ -88,7 +87,7 @@ class Scope(Generic[O]):
         return {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, **patch}
 
     def _compare(self) -> dict[str, Any]:
-        before: Any = msgspec.json.decode(self._read, type=type(self.object))
+        before: Any = self.read
         after: Any = self.object
         patch: dict[str, Any] = diff_merge({"status": wire(before.status)}, {"status": wire(after.status)})
         return patch
@@ -96,6 +95,16 @@ class Scope(Generic[O]):
     def update_metadata(self, obj: O) -> None:
         """Metadata or spec was written in this loop: continue from what the server returned."""
         self.object.metadata = obj.metadata
+
+    def rebase(self, written: O, before: str) -> None:
+        """The status was written before the end of the loop: later changes are compared with what is there now.
+
+        `before` is the resourceVersion that it was written over: metadata that the loop wrote since then is newer.
+        """
+        self.read = written
+        self._difference = (b"", {})
+        if self.object.metadata.resource_version == before:
+            self.object.metadata = written.metadata
 
     def report(self, kind: str, status: condition.Status, reason: str, message: str, now: str) -> bool | None:
         """Sets a condition on the object. Kinds with conditions of their own override this.
@@ -236,6 +245,21 @@ class Reporting(Generic[S]):
             await self._store(scope)
         except ApiError as error:
             log.info("status not written", object=str(scope.key), error=str(error))
+
+    async def _store_interim(self, scope: S) -> None:
+        """While the phases still work on the object; a write that is refused is left to the report at the end."""
+        if self.drop_empty_messages:
+            scope.drop_empty_messages()
+        patch, before = scope.status_patch(), scope.object.metadata.resource_version
+        if not patch:
+            return
+        write = self.client.patch(type(scope.object), scope.key, MergePatch(patch), self._write, subresource="status")
+        try:
+            written = await finish_write(write)
+        except ApiError as error:
+            log.info("status not written", object=str(scope.key), error=str(error))
+            return
+        scope.rebase(written, before)
 
     async def _store(self, scope: S) -> None:
         if self.drop_empty_messages:

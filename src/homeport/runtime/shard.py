@@ -22,7 +22,7 @@ from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.lease import LEASE, Lease, LeaseLost, LeaseTiming
-from homeport.runtime.sharetable import Table, bucket_of, is_even, parse_table, plan_table, weights_of
+from homeport.runtime.sharetable import Table, bucket_of, heaviest, is_even, parse_table, plan_table, weights_of
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +31,7 @@ VIEW_ANNOTATION = "runtime.homeport.dev/shard-view"
 TABLE_ANNOTATION = "runtime.homeport.dev/shard-table"
 
 Members = tuple[str, ...]
+Gained = Callable[[str], bool]  # whether a shard has become ours
 
 _WRITE = Write(field_manager="homeport-lease")
 _CALM_SECONDS = 20.0  # between two tables that only make shares even
@@ -54,7 +55,7 @@ class Shards:
         identity: str,
         *,
         lost: Callable[[], Awaitable[None]],
-        won: Callable[[], None],
+        won: Callable[[Gained], None],
         loads: Callable[[], Iterable[str]] = tuple,
         timing: LeaseTiming | None = None,
         clock: Clock | None = None,
@@ -72,6 +73,7 @@ class Shards:
         self._active: Table | None = None  # the one that all members act on
         self._held: frozenset[int] = frozenset()  # buckets that no other member works on
         self._checked: float | None = None  # when we last looked whether the shares are even
+        self._weighed = 0.0  # how much work there was then
         self._live_members: Members = ()
         self._late = False  # a member has missed renewals
         self.lease = Lease(
@@ -82,7 +84,7 @@ class Shards:
             clock=clock,
             labels={GROUP_LABEL: group},
         )
-        self._mode = Lease(client, Key(namespace, group), TOGETHER, timing=timing, clock=clock)
+        self._mode = Lease(client, Key(namespace, group), TOGETHER, timing=timing, clock=clock, together=True)
         timing = self.lease.timing
         self._death = timing.renew_deadline + (timing.duration - timing.renew_deadline) / 4
 
@@ -164,9 +166,10 @@ class Shards:
             return
         if all(_view(lease) == self._next.digest for lease in live):
             self._active = self._next
-            self._held = self._next.buckets(self._identity)
+            kept, self._held = self._held, self._next.buckets(self._identity)
+            gained = self._held - kept
             log.info("shards agreed", group=self._group, members=list(self._next.members), buckets=len(self._held))
-            self._won()
+            self._won(lambda shard: bucket_of(shard) in gained)
 
     async def _current_table(self, members: Members) -> Table | None:
         """The published one. The first member publishes a new one when members or their work have changed."""
@@ -177,22 +180,28 @@ class Shards:
         except NotFound:
             return None  # whoever renews it creates it
         known = parse_table(_annotation(lease, TABLE_ANNOTATION))
-        if members[0] != self._identity or not self._outdated(known, members):
+        made = self._better_table(known, members) if members[0] == self._identity else None
+        if made is None:
             return known
-        made = plan_table(known or self._next, members, weights_of(self._loads()))
         lease.metadata.setdefault("annotations", {})[TABLE_ANNOTATION] = made.encode()
         await self._client.replace(lease, _WRITE, kind=LEASE)  # a Conflict means: at the next look
         log.info("shards assigned", group=self._group, members=list(made.members), epoch=made.epoch)
         return made
 
-    def _outdated(self, known: Table | None, members: Members) -> bool:
+    def _better_table(self, known: Table | None, members: Members) -> Table | None:
+        """For other members, or for shares that are not even. None: the known one stays."""
         if known is None or known.members != members:
-            return True
+            return plan_table(known or self._next, members, weights_of(self._loads()))
         now = self._clock.monotonic()
         if not self.agreed or (self._checked is not None and now - self._checked < _CALM_SECONDS):
-            return False
+            return None
         self._checked = now
-        return not is_even(known, weights_of(self._loads()))
+        weights = weights_of(self._loads())
+        settled, self._weighed = sum(weights) == self._weighed, sum(weights)
+        if is_even(known, weights, settled=settled):
+            return None
+        made = plan_table(known, members, weights)
+        return made if heaviest(known, weights) - heaviest(made, weights) >= 1.0 else None
 
     async def _live(self) -> list[Unstructured]:
         query = Query(namespace=self._namespace, labels=f"{GROUP_LABEL}={self._group}")

@@ -58,16 +58,23 @@ class Share:
             del self._moved[key]
         return max(0.0, left)
 
-    def note(self, old: Object | Unstructured | None, new: Object | Unstructured | None) -> None:
-        """To be called for every change of the controller's own kind, before its keys are enqueued."""
-        if new is None and old is not None:
-            key = key_of(old)
+    def note(self, old: Object | Unstructured | None, new: Object | Unstructured | None) -> bool:
+        """To be called for every change of the controller's own kind, before its keys are enqueued.
+
+        False: the object is in a shard of another replica, and this change did not bring it there.
+        """
+        found = new if new is not None else old
+        if found is None:
+            return False
+        key = key_of(found)
+        shard = self._shard_of(key, found)
+        if new is None:
             self._moved.pop(key, None)
-            self._gone[key] = self._shard_of(key, old)
+            self._gone[key] = shard
             if len(self._gone) > _REMEMBERED:
                 del self._gone[next(iter(self._gone))]
-        elif new is not None:
-            key = key_of(new)
+        else:
             self._gone.pop(key, None)
-            if old is not None and self._shard_of(key, old) != self._shard_of(key, new):
+            if old is not None and self._shard_of(key, old) != shard:
                 self._moved[key] = self._clock.monotonic() + SETTLE_SECONDS
+        return key in self._moved or self._held(shard)

@@ -16,10 +16,9 @@ import msgspec
 
 BUCKETS = 1024
 _MOST_MEMBERS = 255  # an entry is one byte
-_EMPTY = 1 / BUCKETS  # what a bucket without work weighs, so that those are spread, too
-_UNEVEN = 0.10  # a share that exceeds the mean by more than this is made smaller ...
+_UNEVEN, _LEAST = 0.10, 2.0  # a share that exceeds the mean by more than this part, and this much, is made smaller
+_UNEVEN_SETTLED, _LEAST_SETTLED = 0.03, 1.0  # the same, while no work comes or goes
 _FINE = 0.02  # of the mean: a new table leaves at most this difference, where the buckets allow it
-_LEAST = 2.0  # ... unless it is only by so many shards
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +71,48 @@ def bucket_of(shard: str) -> int:
 
 
 def weights_of(shards: Iterable[str]) -> list[float]:
-    """How much work each bucket has: one for each shard."""
-    found = [_EMPTY] * BUCKETS
+    """How much work each bucket has: one for each time that a shard is named."""
+    found = [0.0] * BUCKETS
     for shard in shards:
         found[bucket_of(shard)] += 1.0
     return found
 
 
-def is_even(table: Table, weights: list[float]) -> bool:
-    loads = _loads(table, weights)
-    mean, most = sum(loads.values()) / len(loads), max(loads.values())
-    return most - mean <= max(_UNEVEN * mean, _LEAST)
+def is_even(table: Table, weights: list[float], *, settled: bool = False) -> bool:
+    """`settled`: no work has come or gone lately, so that a small difference would stay."""
+    mean = sum(weights) / len(table.members)
+    part, least = (_UNEVEN_SETTLED, _LEAST_SETTLED) if settled else (_UNEVEN, _LEAST)
+    return heaviest(table, weights) - mean <= max(part * mean, least)
+
+
+def heaviest(table: Table, weights: list[float]) -> float:
+    """The largest share of the work."""
+    return max(_loads(table, weights).values())
 
 
 def plan_table(before: Table | None, members: Iterable[str], weights: list[float]) -> Table:
-    """What members had they keep as far as the shares get even by it."""
+    """What members had they keep as far as the shares get even by it.
+
+    Buckets without work are spread by themselves, so that each member gets its part of the work that comes.
+    """
     names = tuple(sorted(members))[:_MOST_MEMBERS]
-    held: dict[str, set[int]] = {name: set(before.buckets(name)) if before is not None else set() for name in names}
+    slots = bytearray(BUCKETS)
+    for busy in (True, False):
+        buckets = [bucket for bucket, weight in enumerate(weights) if (weight > 0) is busy]
+        for index, held in enumerate(_spread(before, names, buckets, weights if busy else [1.0] * BUCKETS)):
+            for bucket in held:
+                slots[bucket] = index
+    return Table(before.epoch + 1 if before is not None else 1, names, bytes(slots))
+
+
+def _spread(
+    before: Table | None, names: tuple[str, ...], buckets: Iterable[int], weights: list[float]
+) -> list[set[int]]:
+    """Which of these buckets each member gets."""
+    wanted = set(buckets)
+    held = {name: wanted & before.buckets(name) if before is not None else set[int]() for name in names}
     loads = {name: sum(weights[bucket] for bucket in held[name]) for name in names}
-    free = set(range(BUCKETS)).difference(*held.values())
+    free = wanted.difference(*held.values())
     for bucket in sorted(free, key=lambda each: (-weights[each], each)):
         _give(bucket, min(names, key=lambda name: (loads[name], name)), held, loads, weights)
     while move := _next_move(held, loads, weights):
@@ -98,11 +120,7 @@ def plan_table(before: Table | None, members: Iterable[str], weights: list[float
         held[rich].remove(bucket)
         loads[rich] -= weights[bucket]
         _give(bucket, poor, held, loads, weights)
-    slots = bytearray(BUCKETS)
-    for index, name in enumerate(names):
-        for bucket in held[name]:
-            slots[bucket] = index
-    return Table(before.epoch + 1 if before is not None else 1, names, bytes(slots))
+    return [held[name] for name in names]
 
 
 def _give(bucket: int, name: str, held: Mapping[str, set[int]], loads: dict[str, float], weights: list[float]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 async def cancel(task: asyncio.Task[Any] | None) -> None:
@@ -14,6 +16,17 @@ async def cancel(task: asyncio.Task[Any] | None) -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def uninterrupted(work: Coroutine[Any, Any, T]) -> T:
+    """Finishes the work also if the caller is cancelled: a thread that writes a file can't be stopped, and would
+    overwrite what is written later."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
 
 
 class Tasks:

@@ -16,6 +16,7 @@ StoreError
 from __future__ import annotations
 
 import errno
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,13 +103,18 @@ class StoreBusy(StoreError):
         self.path, self.pid = path, pid
 
 
+def restore_command(path: Path) -> str:
+    """For the database at `path`: its folder is the data directory."""
+    return f"homeport restore FILE --data {shlex.quote(str(path.parent))}"
+
+
 class StoreTooNew(StoreError):
     """The file's layout is newer than this program understands."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
             f"{path} has layout version {found}, this Homeport knows up to {known}: "
-            "run the newer Homeport that wrote it, or restore an older backup (homeport restore FILE)"
+            f"run the newer Homeport that wrote it, or restore an older backup with '{restore_command(path)}'"
         )
         self.path, self.found, self.known = path, found, known
 
@@ -117,7 +123,7 @@ class StoreDamaged(StoreError):
     """The file cannot be trusted. It is left untouched."""
 
     def __init__(self, path: Path, problem: str, remedy: str = "") -> None:
-        remedy = remedy or "restore a backup with: homeport restore FILE (the damaged file is kept aside)"
+        remedy = remedy or f"restore a backup with '{restore_command(path)}' (the damaged file is kept aside)"
         super().__init__(f"{path}: {problem}; {remedy}")
         self.path, self.problem, self.remedy = path, problem, remedy
 
@@ -130,5 +136,5 @@ class WrongKey(StoreDamaged):
             path,
             problem,
             "put the key back that belongs to this database, "
-            "or restore a backup together with the key of its time: homeport restore FILE",
+            f"or restore a backup together with the key of its time with '{restore_command(path)}'",
         )

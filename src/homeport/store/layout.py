@@ -18,7 +18,7 @@ from pathlib import Path
 
 import apsw
 
-from homeport.store.error import StoreBusy, StoreDamaged, StoreFull, StoreTooNew, StoreUnavailable
+from homeport.store.error import StoreBusy, StoreDamaged, StoreFull, StoreTooNew, StoreUnavailable, restore_command
 
 APPLICATION_ID = 0x486F6D65
 VERSION = 1
@@ -74,7 +74,7 @@ def create(path: Path) -> None:
     if wal_of(path).exists() and wal_of(path).stat().st_size:
         raise StoreDamaged(path, "the database file is missing, but its write-ahead log exists")
     if restoring_of(path).exists():
-        raise StoreDamaged(path, "a restore was interrupted", "run it again: homeport restore FILE")
+        raise StoreDamaged(path, "a restore was interrupted", f"run it again: {restore_command(path)}")
     partial = path.with_name(path.name + ".partial")
     make_private(partial)
     with failures(path):
@@ -173,7 +173,7 @@ def _check_closed(connection: apsw.Connection, path: Path) -> None:
         raise StoreDamaged(
             path,
             f"it was not closed and its write-ahead log {wal_of(path).name} is missing, with the newest writes",
-            "put the log back next to it, or restore a backup with: homeport restore FILE (this file itself can be "
+            f"put the log back next to it, or restore a backup with '{restore_command(path)}' (this file itself can be "
             "used as FILE, without those writes)",
         )
 

@@ -84,19 +84,20 @@ class Store:
         lag_limit: int = 20_000,
         clock: Callable[[], float] = time.time,
         copy_of: Path | None = None,
+        reserve: bool = True,
     ) -> Self:
         """Open or make the database at `path`; None keeps everything in memory, with the same semantics, and begins
         with what is in the file `copy_of`, which a `backup` made.
 
         `sealed` names the buckets whose values are encrypted with `cipher`. `lag_limit` is how many live
-        changes a watcher may leave unread.
+        changes a watcher may leave unread. `reserve` False: no disk space is put aside for deletions on a full disk.
         """
         if path is None:
             return cls(await _in_memory(copy_of, cipher, sealed), history, lag_limit, clock, cipher, sealed)
         lock = Lock.take(path)
         loaded: list[Loaded] = []
         committer = Committer(
-            lambda: Database.open(path, cipher, sealed, synchronous, loaded.append),
+            lambda: Database.open(path, cipher, sealed, synchronous, loaded.append, reserve=reserve),
             asyncio.get_running_loop(),
             lambda batches, seconds: store._pipeline.committed(batches, seconds),
             lambda error: store._pipeline.failed(error),

@@ -56,6 +56,10 @@ async def sheets(world: World, ns: str, number: int) -> list[Key]:
     return keys
 
 
+def written_after(number: int) -> Callable[[Any], bool]:
+    return lambda obj: int(obj["data"]["n"]) > number
+
+
 def signed_by(*who: str) -> Callable[[Any], bool]:
     return lambda obj: (obj.get("data") or {}).get("writer") in who
 
@@ -91,11 +95,15 @@ async def test_a_leader_that_stood_still_does_not_write_when_it_wakes_up(world: 
                 assert await first.wait() == LOST
             found = await world.client.get(CONFIG_MAP, sheet)
             number = int(found["data"]["n"])
-            await until(world.client, CONFIG_MAP, sheet, lambda obj: int(obj["data"]["n"]) > number + 5)
+            await until(world.client, CONFIG_MAP, sheet, written_after(number + 5))
             end = int((await world.client.get(CONFIG_MAP, sheet)).resource_version)
-    # Every single write, in order: after the first signature of the second there is none of the first.
+    assert await writers_of(world, sheet, start, end) == ["first", "second"]
+
+
+async def writers_of(world: World, key: Key, start: str, end: int) -> list[str]:
+    """Of every single write between two revisions, in order, each named once in a row."""
     writers: list[str] = []
-    query = Query(namespace=ns, fields="metadata.name=s0", resource_version=start)
+    query = Query(namespace=key.namespace, fields=f"metadata.name={key.name}", resource_version=start)
     async with asyncio.timeout(20), world.client.watch(CONFIG_MAP, query) as events:
         async for event in events:
             writer = (event.object.get("data") or {}).get("writer")
@@ -103,7 +111,7 @@ async def test_a_leader_that_stood_still_does_not_write_when_it_wakes_up(world: 
                 writers.append(writer)
             if int(event.resource_version) >= end:
                 break
-    assert writers == ["first", "second"]
+    return writers
 
 
 async def test_many_candidates_and_never_two_leaders(world: World, ns: str) -> None:
@@ -163,6 +171,40 @@ async def test_the_keys_of_a_killed_replica_are_taken_over(world: World, ns: str
         table = await table_of(world, ns, ("b", "c"))
         for key in lost:
             await until(world.client, CONFIG_MAP, key, signed_by(table.owner(str(key))))
+        # Nobody else ever uses its Lease: another replica removes it.
+        async with asyncio.timeout(30 * TIMING.duration):
+            while "replicas-a" in (found := await leases(world, ns)):  # noqa: ASYNC110 - it takes several durations
+                await asyncio.sleep(0.5)
+        assert found == {"replicas", "replicas-b", "replicas-c"}
+
+
+async def leases(world: World, ns: str) -> set[str]:
+    return {each.name for each in (await world.client.list(LEASE, Query(namespace=ns))).items}
+
+
+async def test_a_replica_that_stood_still_writes_nothing_of_its_share_when_it_wakes_up(world: World, ns: str) -> None:
+    keys = await sheets(world, ns, 6)
+    async with replica(world, ns, "a", "sharded") as first, replica(world, ns, "b", "sharded"):
+        table = await table_of(world, ns, ("a", "b"))
+        for key in keys:
+            await until(world.client, CONFIG_MAP, key, signed_by(table.owner(str(key))))
+        start = (await world.client.list(CONFIG_MAP, Query(namespace=ns))).resource_version
+        first.send_signal(signal.SIGSTOP)
+        await table_of(world, ns, ("b",))
+        taken = [key for key in keys if table.owner(str(key)) == "a"]
+        assert taken
+        for key in taken:
+            await until(world.client, CONFIG_MAP, key, signed_by("b"))
+        first.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(20):
+            assert await first.wait() == LOST
+        ends = {}
+        for key in taken:  # it is still written to, and by the other one
+            number = int((await world.client.get(CONFIG_MAP, key))["data"]["n"])
+            await until(world.client, CONFIG_MAP, key, written_after(number))
+            ends[key] = int((await world.client.get(CONFIG_MAP, key)).resource_version)
+    for key, end in ends.items():
+        assert await writers_of(world, key, start, end) in (["b"], ["a", "b"])
 
 
 async def table_of(world: World, ns: str, members: tuple[str, ...]) -> Table:

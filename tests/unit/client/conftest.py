@@ -6,25 +6,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
 from homeport.client.config import Config
 from homeport.client.http import HttpClient
 from homeport.client.wire.retry import Retry
-from unit.client.scripted_peer import Peer
+from unit.client.scripted_peer import Peer, serving
 
 
 @pytest_asyncio.fixture
 async def peer() -> AsyncIterator[Peer]:
-    made = Peer()
-    server = web.Server(made.answer)
-    runner = web.ServerRunner(server, shutdown_timeout=0)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield made
-    await runner.cleanup()
+    async with serving() as made:
+        yield made
 
 
 @pytest.fixture

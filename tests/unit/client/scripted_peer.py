@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +43,17 @@ class Peer:
 
     def says(self, *behaviours: Behaviour) -> None:
         self.script = list(behaviours)
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[Peer]:
+    made = Peer()
+    runner = web.ServerRunner(web.Server(made.answer), shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield made
+    await runner.cleanup()
 
 
 def json(content: Any, status: int = 200, **headers: str) -> Behaviour:

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 
 from homeport.api.meta import Object, Resource, resource
 from homeport.client.config import Config
 from homeport.client.errors import Expired, Forbidden, Internal, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Event, Query
+from homeport.client.wire import watch
 from homeport.client.wire.retry import Retry
 from unit.client.scripted_peer import Peer, failure, json, stream
 
@@ -97,6 +100,30 @@ async def test_a_watch_that_the_server_ends_goes_on(peer: Peer, client: HttpClie
     assert [event.object.name for event in found] == ["a", "b"]
     assert [asked.query["resourceVersion"] for asked in peer.asked] == ["5", "6", "6"]
     hold.set()
+
+
+async def test_a_server_that_ends_every_watch_at_once_is_asked_less_and_less_often(peer: Peer) -> None:
+    number = itertools.count(6)
+
+    async def one_event(request: web.Request) -> web.StreamResponse:
+        return await stream(line("BOOKMARK", "", str(next(number))))(request)
+
+    peer.says(one_event)
+    async with HttpClient(Config(peer.url), retry=Retry(first_seconds=0.1)) as client:
+        began = asyncio.get_running_loop().time()
+        await collect(client, FROM_5, 5)
+        # Half of 0.1 + 0.2 + 0.4 + 0.8, at least.
+        assert asyncio.get_running_loop().time() - began >= 0.75
+    assert [asked.query["resourceVersion"] for asked in peer.asked] == ["5", "6", "7", "8", "9"]
+
+
+async def test_a_watch_that_lived_for_some_seconds_is_asked_for_again_at_once(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "SHORT_SECONDS", 0.0)
+    peer.says(stream(line("ADDED", "a", "6")), stream(line("ADDED", "b", "7")))
+    async with HttpClient(Config(peer.url), retry=Retry(first_seconds=60.0, cap_seconds=60.0)) as client:
+        assert [event.object.name for event in await collect(client, FROM_5, 2)] == ["a", "b"]
 
 
 async def test_half_a_line_is_not_an_event(peer: Peer, client: HttpClient) -> None:

@@ -376,15 +376,14 @@ async def test_a_closed_client_says_so(peer: Peer) -> None:
 async def test_a_client_whose_closing_is_cancelled_closes_all_its_connections(peer: Peer) -> None:
     client = HttpClient(Config(peer.url))
     transport = client._http
-    sessions = [transport._session(1), transport._session(1)]
-    transport._requests, transport._streams = sessions
+    session = transport._session()
     closing = asyncio.create_task(client.close())
     await asyncio.sleep(0)
     closing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await closing
     async with asyncio.timeout(10):
-        while not all(each.closed for each in sessions):  # noqa: ASYNC110  (nothing reports it)
+        while not session.closed:  # noqa: ASYNC110  (nothing reports it)
             await asyncio.sleep(0)
 
 
@@ -410,7 +409,7 @@ async def test_a_client_that_is_closed_while_a_request_waits_for_a_connection_sa
 
     peer.says(silent, silent)
     client = HttpClient(Config(peer.url), retry=NEVER)
-    client._http._requests = client._http._session(1)
+    client._http._slots = asyncio.Semaphore(1)
     first = asyncio.create_task(client.get(CONFIGMAPS, A))
     await there.wait()
     second = asyncio.create_task(client.get(CONFIGMAPS, A))

@@ -131,7 +131,7 @@ def test_the_home_directory_is_the_default(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     write(tmp_path / ".kube" / "config", config())
     assert load(env={"HOME": str(tmp_path)}).server == "https://kube:6443"
-    with pytest.raises(ConfigError, match="no kubeconfig"):
+    with pytest.raises(ConfigError, match="does not exist"):
         load(env={"HOME": str(tmp_path / "nowhere")})
 
 
@@ -321,3 +321,9 @@ def test_a_config_needs_a_url() -> None:
     with pytest.raises(ConfigError, match="must start with"):
         Config("kube")
     assert Config("https://kube").credential == Static()
+
+
+def test_a_missing_file_of_kubeconfig_is_named_with_the_command_that_writes_it(tmp_path: Path) -> None:
+    missing = tmp_path / "kubeconfig"
+    with pytest.raises(ConfigError, match=r"kubeconfig does not exist: 'homeport up' writes one, or set KUBECONFIG"):
+        load(env={"KUBECONFIG": str(missing)})

@@ -22,7 +22,7 @@ async def test_a_lease_that_nobody_renews_for_long_is_removed_and_others_stay() 
     async with plane() as p:
         for name, group in (("dead", "homeport"), ("alive", "homeport"), ("theirs", "another")):
             await have(p, name, group)
-        departed = Departed(p.client, Query(namespace="default", labels=f"{LABEL}=homeport"), clock=p.clock)
+        departed = Departed(p.client, Query(namespace="default", labels=f"{LABEL}=homeport"), 15.0, clock=p.clock)
         assert await departed.look() == []
         for turn in range(2):
             await asyncio.sleep(40)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import Any
 
@@ -113,6 +114,96 @@ def test_there_are_never_two_leaders_whatever_the_network_and_the_clocks_do(seed
             assert longest < 300, "for minutes nobody led"
 
     run_virtual(scenario(), seed=seed)
+
+
+async def share(lease: Lease, terms: list[str], chance: random.Random) -> None:
+    """One of several that hold it together: stops now and then without a word, and comes back."""
+    while True:
+        await lease.hold()
+        terms.append(lease.identity)
+        with contextlib.suppress(LeaseLost, TimeoutError):
+            async with asyncio.timeout(chance.random() * 120):
+                await lease.keep()
+        await asyncio.sleep(chance.random() * 40)
+
+
+@given(st.integers(0, 2**32), st.integers(2, 5))
+@settings(deadline=None, max_examples=20)
+def test_nobody_leads_beside_those_who_hold_the_lease_together(seed: int, members: int) -> None:
+    async def scenario() -> None:
+        chance = random.Random(seed)
+        async with plane() as p:
+
+            def make(who: str, together: bool) -> Lease:
+                client: Any = Unsteady(p.client, chance)
+                clock = DriftingClock(chance.uniform(0.97, 1.03))
+                return Lease(client, KEY, who, timing=TIMING, clock=clock, together=together)
+
+            group, others = [make("all", True) for _ in range(members)], [make(who, False) for who in "xy"]
+            terms: list[str] = []
+            tasks = [asyncio.create_task(share(each, terms, chance)) for each in group]
+            tasks += [asyncio.create_task(lead(each, terms, chance)) for each in others]
+            for _ in range(4000):
+                await asyncio.sleep(0.25)
+                held = {each.identity for each in (*group, *others) if each.held}
+                assert len(held) <= 1, f"two leaders: {held}"
+            for task in tasks:
+                if task.done():
+                    task.result()
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(60)
+            assert "all" in terms, "the group never led: the test tested nothing"
+
+    run_virtual(scenario(), seed=seed)
+
+
+class Slow:
+    """A client of a busy server: each request takes the better part of a second."""
+
+    def __init__(self, inner: Any, chance: random.Random) -> None:
+        self._inner = inner
+        self._chance = chance
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+
+        async def call(*args: Any, **options: Any) -> Any:
+            await asyncio.sleep(self._chance.uniform(0.1, 0.7))
+            answer = await found(*args, **options)
+            await asyncio.sleep(self._chance.uniform(0.1, 0.7))
+            return answer
+
+        return call
+
+
+@virtual
+async def test_many_keep_a_lease_together_on_a_slow_server_and_most_of_them_only_read_it() -> None:
+    chance = random.Random(5)
+    async with plane() as p:
+
+        def make() -> Lease:
+            client: Any = Slow(p.client, chance)
+            return Lease(client, KEY, "all", timing=TIMING, clock=p.clock, together=True)
+
+        async def hold_and_keep(lease: Lease) -> None:
+            await lease.hold()
+            await lease.keep()
+
+        group = [make() for _ in range(10)]
+        keeping = [asyncio.create_task(hold_and_keep(each)) for each in group]
+        async with asyncio.timeout(120):
+            while not all(each.held for each in group):  # noqa: ASYNC110  (virtual seconds)
+                await asyncio.sleep(0.1)
+        first = (await p.client.get(LEASE, KEY)).resource_version
+        for _ in range(120):
+            await asyncio.sleep(1)
+            assert all(each.held for each in group), "one of them lost it"
+        assert not any(each.done() for each in keeping)
+        assert int((await p.client.get(LEASE, KEY)).resource_version) - int(first) < 120
+        for each in keeping:
+            each.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
 
 
 @virtual

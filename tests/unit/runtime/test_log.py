@@ -158,6 +158,15 @@ def test_a_plane_logs_without_importing_rich() -> None:
     assert importable("rich"), "it only was left out, not broken"
 
 
+@pytest.mark.parametrize("verb", ["up", "status", "create"])
+def test_commands_start_without_importing_rich(verb: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "homeport", verb, "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "homeport.cli.main" in imported
+    assert not {"rich.console", "pygments"} & imported
+
+
 def importable(name: str) -> bool:
     program = f"from homeport.app.log import import_structlog; import_structlog(); import {name}"
     return subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=30).returncode == 0

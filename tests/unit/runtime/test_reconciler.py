@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from homeport.client.errors import Conflict, Forbidden
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller
@@ -107,6 +109,30 @@ async def test_a_phase_that_writes_the_object_itself_goes_on_from_there() -> Non
     outcome, state = await reconcile_once(Finalizing, A, widget("a", size=2), crds=[WIDGETS])
     assert outcome.error is None
     assert state["Widget", A]["status"]["size"] == 2
+
+
+@pytest.mark.parametrize("annotates", [False, True], ids=["", "while the phases write"])
+def test_a_status_that_was_written_meanwhile_is_put_back(annotates: bool) -> None:
+    class Slow(Sizes):
+        async def _copy(self, scope: Scope[Widget]) -> Wait | None:
+            scope.object.status.size = 7
+            before = scope.object.metadata.resource_version
+            patch = MergePatch(scope.status_patch())
+            written = await self.client.patch(Widget, scope.key, patch, subresource="status")
+            if annotates:
+                patch = MergePatch({"metadata": {"annotations": {"example.com/x": "y"}}})
+                scope.update_metadata(await self.client.patch(Widget, scope.key, patch))
+            scope.rebase(written, before)
+            scope.object.status.size = 0  # as it was read
+            return None
+
+    @virtual
+    async def run() -> None:
+        outcome, state = await reconcile_once(Slow, A, widget("a"), crds=[WIDGETS])
+        assert outcome.error is None
+        assert not state["Widget", A]["status"].get("size")
+
+    run()
 
 
 @virtual

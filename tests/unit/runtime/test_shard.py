@@ -157,11 +157,30 @@ async def test_the_keys_of_a_dead_replica_are_in_other_hands_within_one_lease_du
 
 
 @virtual
+async def test_requests_that_are_not_answered_do_not_keep_a_replica_from_renewing_its_leases() -> None:
+    async with plane(crds=[WIDGETS]) as p:
+        busy = Mortal(p.server.client())
+        managers = [
+            Manager(busy, mode=MODE, clock=p.clock, who="a", leases=p.server.client()),
+            Manager(p.server.client(), mode=MODE, clock=p.clock, who="b"),
+        ]
+        running = [asyncio.create_task(each.run()) for each in managers]
+        await asyncio.sleep(30)
+        busy.dead = True
+        await asyncio.sleep(60)
+        assert not any(each.done() for each in running)
+        assert _table(managers[1]).members == ("a", "b")
+        for each in running:
+            each.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+@virtual
 async def test_a_replica_that_stood_still_works_no_more_when_it_wakes_up() -> None:
     """Its lease lapsed, the others took its keys; that it could still renew its own record must not bring it back."""
     async with plane(crds=[WIDGETS]) as p:
         shards = Shards(
-            p.client, "kube-system", "g", "a", lost=_nothing, won=lambda: None, timing=TIMING, clock=p.clock
+            p.client, "kube-system", "g", "a", lost=_nothing, won=lambda gained: None, timing=TIMING, clock=p.clock
         )
         await shards.join()
         run = asyncio.create_task(shards.run())
@@ -272,10 +291,78 @@ async def test_shares_become_even_when_work_comes_to_one_of_them() -> None:
         await asyncio.gather(*running, return_exceptions=True)
 
 
+@virtual
+async def test_a_shard_that_is_too_large_for_even_shares_causes_no_new_tables() -> None:
+    async with plane(crds=[WIDGETS]) as p:
+        loads = ["cluster large"] * 50 + ["cluster small"]
+        members = [_member(p, who, lambda: loads) for who in ("a", "b")]
+        for each in members:
+            await each.join()
+        running = [asyncio.create_task(each.run()) for each in members]
+        await asyncio.sleep(60)
+        first = present(members[0].table)
+        assert first.owner("cluster large") != first.owner("cluster small")
+        await asyncio.sleep(300)
+        assert present(members[0].table).epoch == first.epoch
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+@virtual
+async def test_a_new_member_causes_work_only_for_what_moves() -> None:
+    async with plane(crds=[WIDGETS]) as p:
+        await p.have(*(widget(f"w{n}") for n in range(30)))
+        rounds: Counter[tuple[str, str]] = Counter()
+
+        class Once:
+            def __init__(self, who: str) -> None:
+                self._who = who
+
+            async def reconcile(self, key: Key) -> Wait | None:
+                rounds[self._who, key.name] += 1
+                return None
+
+        def join(who: str) -> asyncio.Task[None]:
+            manager = Manager(p.server.client(), mode=MODE, clock=p.clock, who=who)
+            manager.add(Controller("share", WIDGET, Once(who), clock=p.clock))
+            return asyncio.create_task(manager.run())
+
+        tasks = [join("a")]
+        await asyncio.sleep(60)
+        assert [rounds["a", f"w{n}"] for n in range(30)] == [1] * 30
+        tasks.append(join("b"))
+        await asyncio.sleep(60)
+        moved = {name for who, name in rounds if who == "b"}
+        assert 5 < len(moved) < 25
+        assert sum(rounds.values()) == 30 + len(moved), "what stayed was reconciled again"
+        for name in sorted(moved):
+            body = MergePatch({"metadata": {"labels": {"changed": "yes"}}})
+            await p.client.patch(WIDGET, Key("default", name), body)
+        await asyncio.sleep(5)
+        assert {name for name in moved if rounds["a", name] > 1} == set(), "a change of another replica's object"
+        assert all(rounds["b", name] == 2 for name in moved)
+        tasks.pop().cancel()
+        await asyncio.sleep(60)
+        assert all(rounds["a", name] == 2 for name in moved), "what came back was not looked at"
+        assert sum(rounds.values()) == 30 + 3 * len(moved)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def _member(p: Plane, who: str, loads: Callable[[], list[str]]) -> Shards:
     client = p.server.client()
     return Shards(
-        client, "kube-system", "g", who, lost=_nothing, won=lambda: None, loads=loads, timing=TIMING, clock=p.clock
+        client,
+        "kube-system",
+        "g",
+        who,
+        lost=_nothing,
+        won=lambda gained: None,
+        loads=loads,
+        timing=TIMING,
+        clock=p.clock,
     )
 
 

@@ -46,6 +46,29 @@ def test_what_a_member_had_goes_to_the_others_and_nothing_else_moves() -> None:
     assert is_even(after, weights)
 
 
+@pytest.mark.parametrize("count", [0, 1, 40, 100])
+def test_clusters_that_come_later_are_spread_evenly_too(count: int) -> None:
+    table = plan_table(None, ("a", "b", "c"), weights_of(NAMES[:count]))
+    later = Counter(table.owner(f"cluster later/{n}") for n in range(3000))
+    assert all(900 <= later[member] <= 1100 for member in "abc"), later
+
+
+def test_a_small_difference_is_removed_only_while_no_work_comes_or_goes() -> None:
+    table = plan_table(None, ("a", "b", "c"), weights_of(NAMES))
+    more = [name for name in (f"more {n}" for n in range(1000)) if table.owner(name) == "a"][:20]
+    weights = weights_of([*NAMES, *more])
+    assert is_even(table, weights)
+    assert not is_even(table, weights, settled=True)
+    assert is_even(plan_table(table, ("a", "b", "c"), weights), weights, settled=True)
+
+
+def test_a_cluster_with_many_machines_counts_as_much_as_many_clusters() -> None:
+    large = ["cluster team/large"] * 100
+    table = plan_table(None, ("a", "b"), weights_of([*large, *NAMES[:100]]))
+    counts = Counter(table.owner(name) for name in NAMES[:100])
+    assert counts[table.owner("cluster team/large")] <= 2, counts  # what shares its bucket
+
+
 def test_a_group_without_work_divides_the_buckets() -> None:
     table = plan_table(None, ("a", "b", "c"), weights_of([]))
     assert sorted(len(table.buckets(member)) for member in "abc") == [341, 341, 342]

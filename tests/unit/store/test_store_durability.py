@@ -180,7 +180,7 @@ async def refused(path: Path, message: str) -> StoreDamaged:
 async def test_an_empty_file_is_not_taken_for_a_new_database(tmp_path: Path) -> None:
     (tmp_path / "homeport.db").touch()
     error = await refused(tmp_path / "homeport.db", "the file is empty")
-    assert "homeport restore FILE" in str(error)
+    assert f"homeport restore FILE --data {tmp_path}" in str(error)
 
 
 async def test_something_else_than_a_database_is_refused(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from homeport.client.wire.address import (
 from homeport.client.wire.codec import codec, encode
 from homeport.client.wire.reason import body_text
 from homeport.client.wire.retry import Retry, retry_after
-from homeport.client.wire.watch import LineStream, Watch
+from homeport.client.wire.watch import Between, LineStream, Watch
 
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
@@ -128,6 +128,8 @@ class RestClient:
     def __init__(self, transport: Transport, *, field_manager: str = DEFAULT_MANAGER) -> None:
         self._transport = transport
         self._manager = field_manager
+        # Of watches that are renewed: their connection is free in that moment, and other requests may use it.
+        self.between_watches: Between | None = None
 
     @property
     def warnings(self) -> Warnings:
@@ -187,6 +189,7 @@ class RestClient:
             retry=self._transport.retry,
             lenient=query.lenient,
             renew=query.renew_seconds,
+            between=self.between_watches if query.renew_seconds else None,
         )
         try:
             await watching.begin()

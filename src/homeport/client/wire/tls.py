@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ssl
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 
 from homeport.client.config import Config, ConfigError
 from homeport.client.credential import REREAD_SECONDS, Certificate
+from homeport.client.wire.resumption import ResumingContext
 
 
 class Authority:
@@ -77,9 +79,12 @@ def _trusting_only(config: Config) -> ssl.SSLContext:
     """A named authority replaces those of the system."""
     assert config.ca is not None
     try:
-        made = ssl.create_default_context(cadata=config.ca.decode("ascii"))
+        made = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
+        made.load_verify_locations(cadata=config.ca.decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError, ValueError):
         raise ConfigError(f"the certificate authority for {config.server} is not a PEM certificate") from None
+    if sys.version_info >= (3, 13):  # as ssl.create_default_context does
+        made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     # Own authorities are often made without the key-identifier extensions that the strict mode asks for.
     made.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
     return made

@@ -18,6 +18,8 @@ T = TypeVar("T")
 ENDLESS_SECONDS = (300, 600)
 # A server's timer and ours are not the same to the millisecond.
 SLACK_SECONDS = 0.5
+# Servers end watches after minutes. One that ended sooner than this is asked for again after a pause that grows.
+SHORT_SECONDS = 5.0
 
 
 class Chunks(Protocol):
@@ -50,6 +52,8 @@ class LineStream:
 
 Open = Callable[[str, bool, int], Awaitable[LineStream]]
 """(resourceVersion, initial events, seconds) > the server's answer."""
+Between = Callable[[], Awaitable[None]]
+"""Called when the server ended the watch in order, before it is asked for again. Must not raise."""
 
 
 class Watch(Generic[T]):
@@ -66,14 +70,16 @@ class Watch(Generic[T]):
         retry: Retry,
         lenient: bool = False,
         renew: int = 0,
+        between: Between | None = None,
     ) -> None:
         self._open = open_
         self._codec = codec
         self._start = start
         self._initial = initial_events
         self._lenient = lenient
-        self._longest = (max(1, renew * 3 // 4), renew) if renew else ENDLESS_SECONDS
+        self._longest = (max(1, renew * 9 // 10), renew) if renew else ENDLESS_SECONDS
         self._retry = retry
+        self._between = between
         self._clock = asyncio.get_running_loop().time
         self._deadline = None if timeout is None else self._clock() + timeout
         # The first events of these come in order of names, so their versions say nothing about what was missed.
@@ -89,9 +95,10 @@ class Watch(Generic[T]):
             self._stream = None
 
     async def events(self) -> AsyncIterator[Event[T]]:
-        failures = 0
+        failures = short = 0
         while True:
             lost: ApiError | None = None
+            began = self._clock()
             try:
                 if self._stream is None:
                     self._stream = await self._open(self._resume, False, self._seconds())
@@ -111,6 +118,9 @@ class Watch(Generic[T]):
                 await self._pause(failures, lost)
             elif not self._resume:
                 return  # the server ended it in order, and only the caller can start over
+            else:
+                short = short + 1 if self._clock() - began < SHORT_SECONDS else 0
+                await self._go_on(short)
 
     def _note(self, event: Event[T]) -> None:
         if not event.resource_version:
@@ -126,6 +136,14 @@ class Watch(Generic[T]):
 
     def _over(self) -> bool:
         return self._deadline is not None and self._clock() >= self._deadline - SLACK_SECONDS
+
+    async def _go_on(self, short: int) -> None:
+        """The server ended the watch in order, for the `short`th time in a row soon after it began."""
+        if short:
+            pause = self._retry.pause(short)
+            await asyncio.sleep(pause if self._deadline is None else min(pause, self._deadline - self._clock()))
+        if self._between is not None:
+            await self._between()
 
     async def _pause(self, failures: int, lost: ApiError) -> None:
         if not self._resume:

@@ -7,6 +7,12 @@
 A CA is replaced in two steps, so that nobody meets a certificate whose CA it has not been given: the successor is
 trusted for `overlap_days` before it signs, and the old one is trusted until it expires. Every step is one write
 that fails if another replica was faster; the loser reads what the winner wrote.
+
+A CA can also be given, as cert-manager writes one: then others renew it, and the Secret is only read.
+
+    tls.crt    the CA that signs, and the CAs above it
+    tls.key    its key
+    ca.crt     the root
 """
 
 from __future__ import annotations
@@ -37,10 +43,15 @@ SECRET = Resource("", "v1", "Secret", "secrets")
 _WRITE = Write(field_manager="homeport-webhook")
 _ATTEMPTS = 10
 _PAUSE = Backoff(first=0.01, limit=1.0, jitter=1.0)
+_CURE = "Repair it where it is issued, or delete the Secret: the replicas then create a CA of their own"
 
 
 class AuthorityError(ValueError):
     """What the Secret holds can't be used."""
+
+
+class GivenAuthorityError(AuthorityError):
+    """A CA that others wrote can't be used, and is not ours to replace. The text says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,12 @@ class Authority:
     issuer: Issuer
     successor: Issuer | None = None
     trusted: tuple[x509.Certificate, ...] = ()  # besides these two
+    given: bool = False  # others wrote it and renew it
+
+    @property
+    def chain(self) -> bytes:
+        """What a server sends after its own certificate. With a given root, a renewed CA is then trusted at once."""
+        return certs.certificate_pem(self.issuer.certificate) if self.given else b""
 
     @property
     def bundle(self) -> bytes:
@@ -75,6 +92,8 @@ class Authority:
 
     def renewed(self, now: datetime.datetime, lifetime: Lifetime) -> Authority:
         """Itself when nothing is due."""
+        if self.given:
+            return self
         result = self
         if result.successor is None and lifetime.ca_due(result.issuer.certificate, now):
             result = replace(result, successor=_make_issuer(now, lifetime))
@@ -114,11 +133,39 @@ def _make_issuer(now: datetime.datetime, lifetime: Lifetime) -> Issuer:
 
 def parse_authority(data: Mapping[str, str]) -> Authority:
     """Raises AuthorityError, which names the entry of the Secret."""
+    if "tls.crt" in data:
+        return _given(data)
     bundle = _parsed(data, "ca.crt", x509.load_pem_x509_certificates)
     issuer = _issuer(_parsed(data, "ca.key", certs.load_key), bundle, "ca.key")
     successor = _issuer(_parsed(data, "next.key", certs.load_key), bundle, "next.key") if "next.key" in data else None
     own = {issuer.certificate, *([successor.certificate] if successor else [])}
     return Authority(issuer, successor, tuple(each for each in bundle if each not in own))
+
+
+def _given(data: Mapping[str, str]) -> Authority:
+    try:
+        return _parse_given(data)
+    except GivenAuthorityError:
+        raise
+    except AuthorityError as error:
+        raise GivenAuthorityError(str(error)) from error
+
+
+def _parse_given(data: Mapping[str, str]) -> Authority:
+    chain = _parsed(data, "tls.crt", x509.load_pem_x509_certificates)
+    issuer = _issuer(_parsed(data, "tls.key", certs.load_private_key), chain[:1], "tls.key", "tls.crt")
+    if not _may_sign(issuer.certificate):
+        raise GivenAuthorityError("data[tls.crt] is not a CA: set isCA: true in the Certificate")
+    above = [*chain[1:], *(_parsed(data, "ca.crt", x509.load_pem_x509_certificates) if data.get("ca.crt") else ())]
+    others = (each for each in dict.fromkeys(above) if each != issuer.certificate)
+    return Authority(issuer, None, tuple(others), given=True)
+
+
+def _may_sign(certificate: x509.Certificate) -> bool:
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except x509.ExtensionNotFound:
+        return False
 
 
 def _parsed(data: Mapping[str, str], entry: str, parse: Any) -> Any:
@@ -130,11 +177,11 @@ def _parsed(data: Mapping[str, str], entry: str, parse: Any) -> Any:
         raise AuthorityError(f"data[{entry}] is damaged") from broken
 
 
-def _issuer(key: certs.EcKey, bundle: list[x509.Certificate], entry: str) -> Issuer:
+def _issuer(key: certs.PrivateKey, bundle: list[x509.Certificate], entry: str, where: str = "ca.crt") -> Issuer:
     for certificate in bundle:
         if certs.same_key(key, certificate):
             return Issuer(certificate, key)
-    raise AuthorityError(f"data[{entry}] belongs to no certificate of data[ca.crt]")
+    raise AuthorityError(f"data[{entry}] belongs to no certificate of data[{where}]")
 
 
 class SharedAuthority:
@@ -177,8 +224,10 @@ class SharedAuthority:
         try:
             held = parse_authority(secret.get("data") or {})
             wanted = held.renewed(self.now(), self.lifetime)
-            if wanted is held and not self._expired(held):
-                return held
+            if wanted is held and (held.given or not self._expired(held)):
+                return self._checked(held)
+        except GivenAuthorityError as error:
+            raise GivenAuthorityError(f"Secret {self.secret}: {error}. {_CURE}") from error
         except AuthorityError as error:
             log.warning("the Secret of the webhooks is written again", secret_name=str(self.secret), error=str(error))
             wanted = self._known_or_made()
@@ -188,13 +237,20 @@ class SharedAuthority:
         await self._client.replace(secret, _WRITE, kind=SECRET)
         return wanted
 
+    def _checked(self, held: Authority) -> Authority:
+        if held.given and self._expired(held):
+            certificate = held.issuer.certificate
+            valid = f"{certificate.not_valid_before_utc:%Y-%m-%d} to {certificate.not_valid_after_utc:%Y-%m-%d}"
+            raise GivenAuthorityError(f"the CA in data[tls.crt] is valid from {valid} only")
+        return held
+
     def _expired(self, held: Authority) -> bool:
         return not _valid(held.issuer.certificate, self.now())
 
     def _known_or_made(self) -> Authority:
         """What API servers trust already, if this replica has seen it: another CA would be refused until it is known
         everywhere."""
-        if self._last is not None and not self._expired(self._last):
+        if self._last is not None and not self._last.given and not self._expired(self._last):
             return self._last.renewed(self.now(), self.lifetime)
         return make_authority(self.now(), self.lifetime)
 

@@ -78,10 +78,10 @@ class _InProcess:
         obj, old = await self._shown(a.object, a), await self._shown(a.old, a) if a.old else None
         find = self._kind.find_causes if self._speaks(a) else self._kind.find_converted_causes
         causes = await self._guarded(find(obj, old))
-        for text in await self._guarded(self._kind.find_warnings(obj, old)):
-            a.ctx.warn(text)
         if causes:
             raise refusal(self._kind, a.name, causes)
+        for text in await self._guarded(self._kind.find_warnings(obj, old)):
+            a.ctx.warn(text)
 
     async def _validate_delete(self, a: Attributes) -> None:
         if a.old is None:

@@ -72,7 +72,8 @@ class KindHooks:
             return await self.find_causes(obj, old)
         wrong = self.converted.violations(obj, old)
         found = wrong or await self.find_causes(obj, old)  # what has the wrong form can't be judged further
-        return [self.converted.renamed(each) for each in found]
+        renamed = (self.converted.renamed(each) for each in found)
+        return list(dict.fromkeys(renamed))  # a field of the older version may stand for several
 
     async def find_delete_causes(self, old: Json) -> list[Cause]:
         return [cause for fn in self.deletions for cause in await settled(fn(old))]

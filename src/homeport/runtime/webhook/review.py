@@ -67,7 +67,7 @@ async def answer_validate(hooks: Hooks, review: object, read: Read | None = None
             own = scales or asked == kind.resource.version
             find = kind.find_causes if own else kind.find_converted_causes
             causes = await find(obj, old)
-            warnings = await kind.find_warnings(obj, old)
+            warnings = [] if causes else await kind.find_warnings(obj, old)
         else:
             raise ReviewError(f"request.object is missing in a review of operation {request.get('operation')}")
     except ApiError as error:

@@ -10,6 +10,7 @@ import contextlib
 import ssl
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -21,7 +22,13 @@ from homeport.apiserver.auth.file import write_private
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, Query
 from homeport.runtime.clock import Clock
-from homeport.runtime.webhook.authority import SECRET, Authority, Lifetime, SharedAuthority
+from homeport.runtime.webhook.authority import (
+    SECRET,
+    Authority,
+    GivenAuthorityError,
+    Lifetime,
+    SharedAuthority,
+)
 from homeport.runtime.webhook.follow import follow
 from homeport.runtime.webhook.hook import Hooks
 from homeport.runtime.webhook.inject import Injector
@@ -68,17 +75,18 @@ class WebhookServer:
         self._issuer: Issuer | None = None
         self._leaf: x509.Certificate | None = None
         self.bundle = b""  # PEM of the CAs by which we can be trusted
+        self._trouble = ""  # why the CA can't be used
         self._wake = asyncio.Event()
 
     @property
     def unready(self) -> str:
         """Why API servers could not use us now; '' when they can."""
         if self._leaf is None:
-            return "the certificate does not exist yet"
+            return self._trouble or "the certificate does not exist yet"
         if not self.started.is_set():
             return "not listening"
         if self._authority.now() >= self._leaf.not_valid_after_utc:
-            return "the certificate has expired and could not be renewed"
+            return self._trouble or "the certificate has expired and could not be renewed"
         if missing := self.injector.missing:
             return f"the CA is not injected into {', '.join(missing)} yet"
         return ""
@@ -125,9 +133,11 @@ class WebhookServer:
         while True:
             try:
                 self._adopt(await self._authority.ensure())
+                self._trouble = ""
                 return
-            except ApiError as error:
-                log.warning("the CA of webhooks can't be read", error=str(error), retry_in=_RETRY_SECONDS)
+            except (ApiError, GivenAuthorityError) as error:
+                self._trouble = str(error)
+                log.warning("the CA of webhooks can't be used", error=str(error), retry_in=_RETRY_SECONDS)
                 await asyncio.sleep(_RETRY_SECONDS)
 
     def _adopt(self, authority: Authority) -> None:
@@ -137,7 +147,7 @@ class WebhookServer:
         if not same or self._leaf is None or lifetime.leaf_due(self._leaf, now):
             left = (issuer.certificate.not_valid_after_utc - now).days
             identity = issuer.server(self._hosts, now, days=max(1, min(lifetime.leaf_days, left)))
-            _load(self._tls, identity)
+            _load(self._tls, replace(identity, certificate=identity.certificate + authority.chain))
             self._issuer, self._leaf = issuer, x509.load_pem_x509_certificate(identity.certificate)
             log.info("webhook certificate issued", until=f"{self._leaf.not_valid_after_utc:%Y-%m-%d}")
         if authority.bundle != self.bundle:

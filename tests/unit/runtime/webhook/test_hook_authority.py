@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import trustme
+from cryptography import x509
 
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
@@ -15,11 +17,13 @@ from homeport.runtime.webhook.authority import (
     SECRET,
     Authority,
     AuthorityError,
+    GivenAuthorityError,
     Lifetime,
     SharedAuthority,
     make_authority,
     parse_authority,
 )
+from unit.runtime.webhook.given_authority import given_data
 
 KEY = Key("default", "webhook-ca")
 DAY = datetime.timedelta(days=1)
@@ -156,3 +160,84 @@ async def test_a_damaged_secret_is_rewritten_and_keeps_other_data(server: Embedd
     data = (await client.get(SECRET, KEY))["data"]
     assert parse_authority(data).bundle == made.bundle
     assert data["note"] == "eA=="
+
+
+@pytest.mark.parametrize("key", list(trustme.KeyType))
+def test_a_given_ca_signs_and_its_root_is_trusted(key: trustme.KeyType) -> None:
+    root = trustme.CA(key_type=key)
+    child = root.create_child_ca(key_type=key)
+    given = parse_authority(given_data(root, child))
+    leaf = x509.load_pem_x509_certificate(
+        given.issuer.server(["localhost"], datetime.datetime.now(datetime.UTC)).certificate
+    )
+    leaf.verify_directly_issued_by(x509.load_pem_x509_certificate(child.cert_pem.bytes()))
+    assert given.chain == child.cert_pem.bytes()
+    assert given.bundle == child.cert_pem.bytes() + root.cert_pem.bytes()
+
+
+def test_a_given_ca_is_never_renewed_here() -> None:
+    root = trustme.CA()
+    given = parse_authority(given_data(root, root.create_child_ca()))
+    late = datetime.datetime.now(datetime.UTC) + 100_000 * DAY
+    assert given.renewed(late, Lifetime()) is given
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"tls.crt": b"x"}, r"data\[tls.crt\] is damaged"),
+        ({"tls.key": b"x"}, r"data\[tls.key\] is damaged"),
+        (
+            {"tls.key": trustme.CA().private_key_pem.bytes()},
+            r"data\[tls.key\] belongs to no certificate of data\[tls.crt\]",
+        ),
+    ],
+)
+async def test_a_given_ca_that_can_not_be_used_is_left_as_it_is(
+    server: EmbeddedServer, change: dict[str, bytes], why: str
+) -> None:
+    root = trustme.CA()
+    data = given_data(root, root.create_child_ca(), **change)
+    await _put(server, data)
+    with pytest.raises(GivenAuthorityError, match=f"Secret default/webhook-ca: {why}.*delete the Secret"):
+        await SharedAuthority(server.client(), KEY).ensure()
+    assert (await server.client().get(SECRET, KEY))["data"] == data
+
+
+async def test_a_certificate_that_is_not_a_ca_names_the_field_to_set(server: EmbeddedServer) -> None:
+    root = trustme.CA()
+    leaf = root.issue_cert("localhost")
+    change = {"tls.crt": leaf.cert_chain_pems[0].bytes(), "tls.key": leaf.private_key_pem.bytes()}
+    await _put(server, given_data(root, root, **change))
+    with pytest.raises(GivenAuthorityError, match="not a CA: set isCA: true in the Certificate"):
+        await SharedAuthority(server.client(), KEY).ensure()
+
+
+async def test_a_given_ca_that_is_not_valid_now_says_when_it_is(server: EmbeddedServer) -> None:
+    root = trustme.CA()
+    await _put(server, given_data(root, root.create_child_ca()))
+    clock = Hand()
+    clock.pass_days(-20_000)
+    with pytest.raises(GivenAuthorityError, match=r"the CA in data\[tls.crt\] is valid from \d{4}-.* only"):
+        await SharedAuthority(server.client(), KEY, clock=clock).ensure()
+
+
+async def test_a_ca_of_ours_gives_way_to_a_given_one_and_comes_back_without_it(server: EmbeddedServer) -> None:
+    client, shared = server.client(), SharedAuthority(server.client(), KEY)
+    ours = await shared.ensure()
+    root = trustme.CA(key_type=trustme.KeyType.RSA)
+    secret = await client.get(SECRET, KEY)
+    secret["data"] = {**secret["data"], **given_data(root, root.create_child_ca())}  # as cert-manager writes into it
+    await client.replace(secret, kind=SECRET)
+    given = await shared.ensure()
+    assert given.given
+    assert given.bundle != ours.bundle
+    await client.delete(SECRET, KEY)
+    again = await shared.ensure()
+    assert not again.given
+    assert parse_authority((await client.get(SECRET, KEY))["data"]).bundle == again.bundle
+
+
+async def _put(server: EmbeddedServer, data: dict[str, str]) -> None:
+    meta = {"name": KEY.name, "namespace": KEY.namespace}
+    await server.client().create({"metadata": meta, "type": "kubernetes.io/tls", "data": data}, kind=SECRET)

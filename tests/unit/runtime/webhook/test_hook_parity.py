@@ -7,11 +7,13 @@ import contextlib
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import trustme
 
 from homeport.client.errors import ApiError, Invalid
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Query, Write
@@ -19,6 +21,7 @@ from homeport.runtime.webhook import authority
 from homeport.runtime.webhook.configuration import MUTATING, VALIDATING
 from realkube import RealKube, find_binaries, free_port
 from unit.runtime.webhook.gadget_sample import GADGET, OLD_GADGET, gadget
+from unit.runtime.webhook.given_authority import given_data
 from unit.runtime.webhook.hook_world import CRDS, SECRET, World, by_webhook, in_process, on_real, until
 
 _VOLATILE = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
@@ -199,38 +202,96 @@ async def _forget_secret(kube: RealKube) -> None:
     await asyncio.to_thread(kube.request, f"/api/v1/namespaces/default/secrets/{SECRET.name}", "DELETE")
 
 
-async def _rotate(world: World, clock: Hand) -> None:
-    webhooks, answered, failures = world.webhooks, 0, []
-    assert webhooks is not None
+class Asking:
+    """Sends requests one after the other while it is open, and counts those that fail."""
 
-    async def ask() -> None:
-        nonlocal answered
+    def __init__(self, world: World) -> None:
+        assert world.webhooks is not None
+        self._world, self._webhooks = world, world.webhooks
+        self._answered = 0
+        self.failures: list[Any] = []
+
+    async def __aenter__(self) -> Asking:
+        self._task = asyncio.create_task(self._ask())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _ask(self) -> None:
         while True:
-            made = await outcome(world.client.create(gadget("ask"), Write(dry_run=True), kind=GADGET))
+            made = await outcome(self._world.client.create(gadget("ask"), Write(dry_run=True), kind=GADGET))
             if not isinstance(made, dict):
-                failures.append(made)
-            answered += 1
+                self.failures.append(made)
+            self._answered += 1
 
-    async def move_to(days: float) -> None:
-        before, seen = webhooks.leaf, answered
-        clock.days = days
-        webhooks.check()
+    async def another_certificate(self, before: object, when: str) -> None:
+        seen = self._answered
 
         async def settled() -> bool:
-            return webhooks.leaf != before and not webhooks.unready and answered >= seen + 20
+            changed = self._webhooks.leaf != before and not self._webhooks.unready
+            return changed and self._answered >= seen + 20
 
-        await until(settled, f"another certificate on day {days}")
+        await until(settled, f"another certificate {when}")
 
-    asking = asyncio.create_task(ask())
-    first = webhooks.leaf
-    await move_to(-9)  # a fifth of the CA's life is left: its successor waits
-    middle = webhooks.leaf
-    assert first is not None
-    assert middle is not None
-    assert middle.issuer == first.issuer
-    await move_to(-7)  # and signs
-    asking.cancel()
-    await asyncio.gather(asking, return_exceptions=True)
-    assert failures == []
+
+async def _rotate(world: World, clock: Hand) -> None:
+    webhooks = world.webhooks
+    assert webhooks is not None
+    async with Asking(world) as asking:
+
+        async def move_to(days: float) -> None:
+            before = webhooks.leaf
+            clock.days = days
+            webhooks.check()
+            await asking.another_certificate(before, f"on day {days}")
+
+        first = webhooks.leaf
+        await move_to(-9)  # a fifth of the CA's life is left: its successor waits
+        middle = webhooks.leaf
+        assert first is not None
+        assert middle is not None
+        assert middle.issuer == first.issuer
+        await move_to(-7)  # and signs
+    assert asking.failures == []
     held = await world.client.get(authority.SECRET, SECRET)
     assert len(authority.parse_authority(held["data"]).trusted) == 1
+
+
+@pytest.mark.parametrize("where", ["embedded", "real"])
+async def test_a_ca_that_others_issue_is_renewed_by_them_without_a_failed_request(
+    where: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """As with a Certificate of cert-manager that a CA Issuer signs."""
+    root = trustme.CA()
+    async with contextlib.AsyncExitStack() as stack:
+        if where == "embedded":
+            world = await stack.enter_async_context(by_webhook(tmp_path))
+        else:
+            world = await stack.enter_async_context(on_real(*request.getfixturevalue("kube")))
+        webhooks = world.webhooks
+        assert webhooks is not None
+        before = webhooks.leaf
+        await _issue(world, root)
+        await until(partial(_changed, world, before), "the given CA signs")
+        async with Asking(world) as asking:
+            before = webhooks.leaf
+            await _issue(world, root)
+            await asking.another_certificate(before, "after the CA was renewed")
+        assert asking.failures == []
+        await world.client.delete(authority.SECRET, SECRET)  # and back to a CA of our own
+        await until(partial(_changed, world, webhooks.leaf), "a CA of our own signs")
+
+
+async def _issue(world: World, root: trustme.CA) -> None:
+    secret = await world.client.get(authority.SECRET, SECRET)
+    secret["data"] = {**secret["data"], **given_data(root, root.create_child_ca())}
+    await world.client.replace(secret, kind=authority.SECRET)
+
+
+async def _changed(world: World, before: object) -> bool:
+    assert world.webhooks is not None
+    if world.webhooks.leaf == before or world.webhooks.unready:
+        return False
+    return isinstance(await outcome(world.client.create(gadget("new"), Write(dry_run=True), kind=GADGET)), dict)

@@ -281,7 +281,7 @@ async def test_it_waits_for_an_api_that_is_away(tmp_path: Path) -> None:
     webhooks = WebhookServer(make_hooks(), Away(), SECRET, ["127.0.0.1"], listen=("127.0.0.1", 0))  # type: ignore[arg-type]
     task = asyncio.create_task(webhooks.run())
     await asyncio.sleep(0)
-    assert webhooks.unready == "the certificate does not exist yet"
+    assert webhooks.unready == "not yet"
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
