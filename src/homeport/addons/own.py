@@ -48,10 +48,9 @@ class OwnCluster:
         self._stamps: dict[Key, Stamps] = {}
         self._repairs: dict[Key, Repairs] = {}
         self._failures: dict[Key, int] = {}
-        manager.job(self._run)
 
-    async def _run(self) -> None:
-        """Follows what add-ons applied, as long as the manager runs. Its client stays open: it is the manager's."""
+    async def run(self) -> None:
+        """A job of the manager: follows what add-ons applied. The client stays open: it is the manager's."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             self._remote.use(self._manager.client)

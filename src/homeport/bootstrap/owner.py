@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from homeport.api.cluster.v1beta2 import Machine, MachinePool
 from homeport.api.meta import Object
 from homeport.capi.name import CONTROL_PLANE_LABEL
+from homeport.capi.object.joined import has_joined
 from homeport.capi.object.ownership import owner_of_kind
 from homeport.client.protocol import Key
 from homeport.runtime.cache import Cache
@@ -52,7 +53,7 @@ def from_machine(machine: Machine) -> Owner:
         cluster_name=machine.spec.cluster_name,
         version=machine.spec.version or "",
         data_secret_name=machine.spec.bootstrap.data_secret_name or "",
-        joined=machine.status.node_ref is not None,
+        joined=has_joined(machine.status.node_ref, machine.status.conditions),
         provisioned=bool(machine.status.initialization.infrastructure_provisioned),
         control_plane=CONTROL_PLANE_LABEL in machine.metadata.labels,
         deleting=bool(machine.metadata.deletion_timestamp),

@@ -29,6 +29,7 @@ class Setup:
         self.manager = manager
         self.environment = environment
         self.components = tuple(components)
+        self.runs: Callable[[str], bool] = lambda controller: True  # of the component that is being installed
 
     @cached_property
     def capi(self) -> Capi:
@@ -52,6 +53,7 @@ class LogDeployment:
     deployment: str
     controllers: tuple[str, ...] = ()  # patterns of controller names; empty: all controllers of the component
     alias: bool = False  # it shows logs alone: on another Kubernetes another Deployment runs these controllers
+    rules: tuple[Rule, ...] | None = None  # all that these controllers write; None: all that the component writes
 
     def shows(self, controller: str) -> bool:
         return not self.controllers or any(fnmatch.fnmatchcase(controller, each) for each in self.controllers)

@@ -156,6 +156,7 @@ class Condition:
     # Machine
     NODE_READY = "NodeReady"
     NODE_HEALTHY = "NodeHealthy"
+    CONTROLLER_HEALTHY = "ControllerHealthy"  # of a control plane Machine that has no Node
     HEALTH_CHECK_SUCCEEDED = "HealthCheckSucceeded"
     OWNER_REMEDIATED = "OwnerRemediated"
     EXTERNALLY_REMEDIATED = "ExternallyRemediated"
@@ -270,6 +271,8 @@ class Reason:
     NODE_HEALTH_UNKNOWN = "NodeHealthyUnknown"
     NODE_DOES_NOT_EXIST = "NodeDoesNotExist"
     NODE_DELETED = "NodeDeleted"
+    CONTROLLER_HEALTHY = "ControllerHealthy"
+    CONTROLLER_NOT_HEALTHY = "ControllerNotHealthy"
     HEALTH_CHECK_SUCCEEDED = "HealthCheckSucceeded"
     UNHEALTHY_NODE = "UnhealthyNode"
     UNHEALTHY_MACHINE = "UnhealthyMachine"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 DEFINED = ("<defined>",)  # as resources: all kinds of the group that any component defines
+DEFINED_STATUS = ("<defined>/status",)  # the status of those that have one
+CLUSTER_STATUS = ("<defined>clusters/status",)  # the status of those that stand for clusters
 # Of kinds that another component may bring: read, made from templates, and removed again.
 CONTRACT = ("get", "list", "watch", "create", "patch", "delete")
 # Server-side apply creates what is missing, so an API server asks for both.

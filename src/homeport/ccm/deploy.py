@@ -50,7 +50,9 @@ _ANY = "cloud-controller-manager"
 _WRITE = Write(field_manager="homeport")
 _REFUSED_SECONDS = 30.0
 _REPLACED_SECONDS = 30.0
-_AGAIN_SECONDS = 300.0
+_AGAIN_SECONDS = 600.0
+_FRESH_SECONDS = 10.0
+_LOOK_SECONDS = 75.0  # the least between two lists of Deployments: with every third renewal of the watch of Nodes
 _LATER = Wait("Watching", "the applied objects are checked periodically", after=_AGAIN_SECONDS, quiet=True)
 _DEPLOYMENTS = Query(namespace=NAMESPACE)
 _BY_INFRA = "ccm.infrastructure"
@@ -65,8 +67,9 @@ class _Applied:
 
 
 class DeployReconciler:
-    """Keyed by Cluster. Deployments of the workload cluster are watched, so one that is deleted comes back at once; all
-    other objects are applied again now and then, which changes nothing that is as it should be."""
+    """Keyed by Cluster. Deployments of the workload cluster are watched while a Node waits to be initialised, and else
+    listed every 90 seconds, so one that is deleted comes back; all other objects are applied again now and then, which
+    changes nothing that is as it should be."""
 
     def __init__(self, manager: Manager, capi: Capi, clouds: Mapping[str, ConfiguredCloud], image: str = "") -> None:
         self._capi = capi
@@ -123,8 +126,8 @@ class DeployReconciler:
         if hosted is None:
             return None  # its control plane wakes us
         remote.watch(DEPLOYMENT, _DEPLOYMENTS, self._handler(key), slim=_slim)
-        deployments = await remote.cached(DEPLOYMENT, _DEPLOYMENTS)
-        waiting = any(not initialised(node) for node in remote.nodes)
+        deployments = await remote.cached(DEPLOYMENT, _DEPLOYMENTS, max_age=_FRESH_SECONDS)
+        waiting = _attend(remote)
         there = Key(NAMESPACE, NAME) in deployments
         if hosted:
             await self._withdraw(key, remote, there=there)
@@ -196,7 +199,7 @@ class DeployReconciler:
         # Nothing of a Secret is kept here but that it has changed.
         digest = hashlib.sha256(json.dumps([each for each, _ in objects], sort_keys=True).encode()).hexdigest()
         known, now = self._applied.get(key), self._clock.monotonic()
-        if there and known is not None and known.digest == digest and now - known.sent_at < 0.9 * _AGAIN_SECONDS:
+        if there and known is not None and known.digest == digest and now - known.sent_at < _AGAIN_SECONDS / 2:
             return
         for body, kind in objects:
             await remote.client.apply(body, _WRITE, kind=kind, force=True)
@@ -242,6 +245,13 @@ def _slim(deployment: Unstructured) -> Unstructured:
     for part in ("spec", "status"):
         deployment.pop(part, None)
     return deployment
+
+
+def _attend(remote: Remote) -> bool:
+    """Whether a Node waits to be initialised. If not, a Deployment that changes may be noticed later."""
+    waiting = any(not initialised(node) for node in remote.nodes)
+    remote.attend(DEPLOYMENT, _DEPLOYMENTS, closely=waiting, every=_LOOK_SECONDS)
+    return waiting
 
 
 async def _was_here(remote: Remote) -> bool:
@@ -295,9 +305,12 @@ def install(
     capi.remotes.follow(controller.wake)
 
     def node_changed(cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
-        waits = new is not None and not initialised(new) and (old is None or initialised(old))
-        if waits or is_control_plane(old) != is_control_plane(new):
+        waits = new is not None and not initialised(new)
+        waited = old is not None and not initialised(old)
+        if (waits and not waited) or is_control_plane(old) != is_control_plane(new):
             controller.wake(cluster)
+        elif waited and not waits and (remote := capi.remotes.get(cluster)) is not None:
+            _attend(remote)
 
     capi.remotes.on_node(node_changed)
     return controller

@@ -9,6 +9,7 @@ from typing import Any
 
 from homeport.capi import version as versions
 from homeport.capi.family import is_host
+from homeport.capi.object.template import immutable
 from homeport.client.errors import Cause
 from homeport.hosted import name as names
 from homeport.hosted.etcd.dial import split_endpoint
@@ -28,9 +29,6 @@ _PLUGINS_UNTIL = {
     "SecurityContextDeny": 29,
     "PersistentVolumeLabel": 30,
 }
-_IMMUTABLE = (
-    "Forbidden: immutable: control planes already use it; create a template with another name and refer to that"
-)
 _NETWORK_DEFAULTS = {"serviceCidr": "10.96.0.0/16", "podCidr": "10.244.0.0/16", "clusterDomain": "cluster.local"}
 _ENDPOINT_FIELDS = {"networkProfile.address": "", "networkProfile.port": 6443, "controlPlane.service.serviceType": ""}
 _NOT_READ = {
@@ -301,7 +299,7 @@ def validate_template(obj: Json, old: Json | None) -> list[Cause]:
     causes = list(_fields_causes(spec, "spec.template.spec"))
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     if old is not None and _template_spec(old) != spec and _TOPOLOGY_DRY_RUN not in annotations:
-        causes.append(Cause("FieldValueForbidden", _IMMUTABLE, "spec.template.spec"))
+        causes.append(Cause.forbidden("spec.template.spec", immutable(obj)))
     return causes
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from homeport.api.clusterctl.v1alpha3 import Provider
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.name import GROUP, Condition
+from homeport.capi.object.joined import has_joined
 from homeport.capi.version import parse
 from homeport.client.protocol import Key
 from homeport.move.graph import Selection
@@ -47,7 +48,7 @@ def _is_machine(node: Node) -> bool:
 
 
 def _machine_problems(node: Node) -> Iterator[str]:
-    if not node.deleting and not (node.status.get("nodeRef") or {}).get("name"):
+    if not node.deleting and not has_joined(node.status.get("nodeRef"), node.status.get("conditions")):
         phase = node.status.get("phase") or "Pending"
         yield f"{node} has no Node yet (phase {phase}): wait until it runs, or delete it"
 

@@ -224,7 +224,7 @@ async def test_what_somebody_deletes_comes_back() -> None:
         await s.initialise("cp-0")
         for kind, key in ((DEPLOYMENT, OURS), (CONFIG_MAP, OURS), (CLUSTER_ROLE, Key("", NAME))):
             await s.workload.delete(kind, key)
-            await s.found(kind, key, timeout=600)
+            await s.found(kind, key, timeout=1000)
         for kind in (SERVICE_ACCOUNT, DEPLOYMENT):
             await s.workload.delete(kind, OURS)
         await s.found(SERVICE_ACCOUNT, timeout=5)

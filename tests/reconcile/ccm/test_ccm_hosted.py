@@ -209,7 +209,7 @@ async def test_a_paused_cluster_and_one_of_another_shard_have_no_manager_here() 
         await s.controller.let_go()
         assert [each.closed for each in s.clouds] == [True]
         held.append(str(C))
-        s.controller.take_over()
+        s.controller.take_over(lambda shard: True)
         await asyncio.sleep(5)
         assert [each.closed for each in s.clouds] == [True, False]
         await s.plane.client.patch(Cluster, C, MergePatch({"spec": {"paused": True}}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import ssl
@@ -23,6 +24,12 @@ def certificates_of_any_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return wrap(context, *args, **kwargs)
 
     monkeypatch.setattr(ssl.SSLContext, "wrap_bio", wrap_at_any_time)
+
+
+@pytest.fixture
+def idle_connections_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiohttp closes idle connections by the real time: in virtual time they would stay for ever."""
+    monkeypatch.setattr("aiohttp.connector.monotonic", lambda: asyncio.get_running_loop().time())
 
 
 @pytest.fixture(autouse=True)

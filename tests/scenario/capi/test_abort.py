@@ -89,7 +89,7 @@ async def test_the_configuration_is_put_back_when_somebody_else_changes_it() -> 
         text = found["data"]["ClusterConfiguration"].replace("v1.30.0", "v1.33.0").replace("v1beta3", "v1beta4")
         await workload.client().patch(CONFIG_MAP, _CONFIG, MergePatch({"data": {"ClusterConfiguration": text}}))
         assert await configured(h) == "v1.33.0"
-        await asyncio.sleep(300)
+        await asyncio.sleep(900)  # it is looked at every 10 minutes, when the control plane is next looked at
         assert await configured(h) == "v1.30.0"
         await workload.client().patch(CONFIG_MAP, _CONFIG, MergePatch({"data": {"ClusterConfiguration": text}}))
         await wish(h, "v1.30.0", replicas=3)

@@ -15,6 +15,7 @@ from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.remotes import NODE, Remotes
+from homeport.capi.remote.workload import RENEW_SECONDS, Connect, connect_over_http
 from homeport.client.errors import BadRequest, Unavailable
 from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.runtime.testing import Plane, definition, plane, virtual
@@ -77,10 +78,10 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world(connect: Connect = connect_over_http) -> AsyncIterator[World]:
     async with plane(serve=True) as workload:
         made: list[Remotes] = []
-        async with plane(lambda p: made.append(Remotes(p.manager)), crds=[DEFINITION]) as management:
+        async with plane(lambda p: made.append(Remotes(p.manager, connect=connect)), crds=[DEFINITION]) as management:
             yield World(management, workload, made[0])
 
 
@@ -114,6 +115,26 @@ async def test_a_cluster_is_connected_when_it_is_provisioned_and_has_a_kubeconfi
 
 
 @virtual
+async def test_attempts_with_the_same_kubeconfig_share_a_client_that_is_closed_when_there_is_another() -> None:
+    made: list[Client] = []
+
+    def connect(content: bytes, proxy: str) -> Client:
+        made.append(connect_over_http(content, proxy))
+        return made[-1]
+
+    async with world(connect) as w:
+        await w.management.have(cluster(), secret(w.workload.server.pki.kubeconfig("https://127.0.0.1:9")))
+        await w.until(lambda: w.remotes.failures(CLUSTER) >= 5)
+        assert len(made) == 1
+        await w.rotate(admin(w))
+        await w.connected()
+        assert len(made) == 2
+        with pytest.raises(Unavailable, match="is closed"):
+            await made[0].list(NODE)
+        assert (await made[1].list(NODE)).items == []
+
+
+@virtual
 async def test_changes_of_nodes_reach_everybody_who_asked() -> None:
     async with world() as w:
         await w.management.have(cluster(), secret(admin(w)))
@@ -133,7 +154,7 @@ async def test_a_cluster_is_probed_and_its_last_answer_known() -> None:
             await asyncio.sleep(19.5)
             last = w.remotes.last_probe(CLUSTER)
             assert last is not None
-            assert w.management.clock.now() - last <= 20.0
+            assert w.management.clock.now() - last <= RENEW_SECONDS + 1
         assert w.told == [(CLUSTER, True)]
 
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 from capikit.handmade import HandmadeEtcd, HandmadePlane, Json
 from homeport.api.meta import Resource
+from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.pki import PKI
 from homeport.builtin.workload.address import ADDRESS_ANNOTATION, Pool, ServiceOptions
+from homeport.capi.remote.pki import KeyPair
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import merge, parse, resolve
+from homeport.hosted.etcd.client import Etcd
+from homeport.hosted.etcd.dial import Access, connect
 from homeport.runtime.workload.runner import Runners
 from homeport.sim.hosted.hosting import Hosting
 from homeport.sim.hosted.keyspace import READ_WRITE, Permission
@@ -36,12 +41,17 @@ _KINDS = {
 
 
 class Stage:
-    """One simulated site. `plane` is the management plane on it; `leave` and `enter` restart both."""
+    """One simulated site. `plane` is the management plane on it; `leave` and `enter` restart both.
 
-    def __init__(self, plane: Plane, folder: Path, pool: Pool | None = None) -> None:
+    With `databases`, hosted clusters are on disk, as for users. Virtual time does not wait for the disk: nothing else
+    should happen meanwhile.
+    """
+
+    def __init__(self, plane: Plane, folder: Path, pool: Pool | None = None, *, databases: bool = False) -> None:
         self.plane = plane
         self._pool = pool  # of addresses for Services; by default that of the simulated network
         self._folder = folder
+        self.databases = databases
         self._clients: list[HttpClient] = []
         self.now = datetime.datetime.fromtimestamp(plane.clock.now(), datetime.UTC)
         self.etcd = HandmadeEtcd(self.now)
@@ -50,8 +60,9 @@ class Stage:
         self.network = Network()
         self.proxy = Proxy(self.network)
         await self.proxy.start()
-        self.fleet = Fleet(self.network, self.plane.clock)
-        self.hosting = Hosting(self.fleet, self.plane.clock, self._folder / "hosted")
+        databases = self._folder / "hosted" if self.databases else None
+        self.fleet = Fleet(self.network, self.plane.clock, databases=databases)
+        self.hosting = Hosting(self.fleet, self.plane.clock, self._folder / "hosted", self.save)
         self._machines = Snapshot(self._folder / "machine")
         await self._machines.load(self.fleet)
         await self.hosting.load()
@@ -65,10 +76,24 @@ class Stage:
             await client.close()
         self._clients.clear()
         await self.plane.stop()
-        await self._machines.save(self.fleet)
-        await self.hosting.save()
+        await self.save()
         await self.proxy.close()
         await self.fleet.close()
+
+    async def save(self) -> None:
+        await self._machines.save(self.fleet)
+        await self.hosting.save()
+
+    async def die(self) -> None:
+        """The process of the site is killed now, and started again: it finds the files as they are at this moment."""
+        parts = [self._folder / each for each in ("hosted", "machine")]
+        for part in parts:
+            _copy_files(part, part.with_suffix(".killed"))
+        await self.leave()
+        for part in parts:
+            shutil.rmtree(part)
+            part.with_suffix(".killed").rename(part)
+        await self.enter()
 
     def kind(self, obj: Json) -> Resource:
         return _KINDS[obj["kind"]]
@@ -90,6 +115,14 @@ class Stage:
         await self.have(secret, stateful)
         await self.plane.until(lambda: self.ready(STATEFUL_SET, name, 1), "etcd is ready")
         return f"https://{address}:2379"
+
+    @contextlib.asynccontextmanager
+    async def root(self, server: str) -> AsyncIterator[Etcd]:
+        """A client of the etcd at this URL who may do everything."""
+        certificate, key = self.etcd.client("root")
+        authority = certs.certificate_pem(self.etcd.issuer.certificate)
+        async with connect(Access("datastore", (server,), authority, KeyPair(certificate, key))) as client:
+            yield client
 
     def admit(self, user: str, prefix: str) -> None:
         """What whoever manages the datastore does for a tenant."""
@@ -162,10 +195,17 @@ class Stage:
         return "\n".join(lines)
 
 
+def _copy_files(source: Path, target: Path) -> None:
+    target.mkdir()
+    for file in source.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # removed just now, by a thread
+            shutil.copy2(file, target)
+
+
 @contextlib.asynccontextmanager
-async def stage(folder: Path, pool: Pool | None = None) -> AsyncIterator[Stage]:
+async def stage(folder: Path, pool: Pool | None = None, *, databases: bool = False) -> AsyncIterator[Stage]:
     async with plane(PKI.ensure(folder / "pki"), running=False) as made:
-        found = Stage(made, folder, pool)
+        found = Stage(made, folder, pool, databases=databases)
         await found.enter()
         try:
             yield found

@@ -10,12 +10,14 @@ from capikit.handmade import HandmadePlane
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, MergePatch
+from homeport.hosted.etcd.tenancy import Tenant, ensure
 from homeport.runtime.clock import run_virtual
 from scenario.builtin.plane import POD
 from scenario.hosted.stage import DEPLOYMENT, STATEFUL_SET, Stage, stage
 
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 CLAIM = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+SECRET = Resource("", "v1", "Secret", "secrets")
 NOTE = {"metadata": {"name": "note", "namespace": "default"}, "data": {"a": "b"}}
 
 
@@ -61,6 +63,60 @@ def test_data_outlive_pods_and_the_plane(tmp_path: Path) -> None:
             await s.plane.until(lambda: s.ready(DEPLOYMENT, "one", 1), "it is back after a restart")
             assert (await s.client(one).get(CONFIG_MAP, Key("default", "note")))["data"] == {"a": "b"}
             assert await s.address("one") == one.address
+
+    run_virtual(main())
+
+
+def test_what_was_acknowledged_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+    """An object, a Secret, which is encrypted on disk, and a user of etcd: nothing was saved since."""
+
+    async def main() -> None:
+        async with stage(tmp_path, databases=True) as s:
+            server = await s.datastore()
+            one = await s.control_plane("one", server)
+            secret = {"metadata": {"name": "token", "namespace": "default"}, "stringData": {"a": "c"}}
+            async with s.root(server) as etcd:
+                await ensure(etcd, Tenant("late", "late", "claim"), "datastore")
+            await s.client(one).create(NOTE, kind=CONFIG_MAP)
+            await s.client(one).create(secret, kind=SECRET)
+            await s.die()
+            await s.plane.settle(5)
+            await s.plane.until(lambda: s.ready(DEPLOYMENT, "one", 1), "it is back")
+            assert (await s.client(one).get(CONFIG_MAP, Key("default", "note")))["data"] == {"a": "b"}
+            assert (await s.client(one).get(SECRET, Key("default", "token")))["data"] == {"a": "Yw=="}
+            assert "late" in next(iter(s.hosting.datastores.etcds.values())).users
+
+    run_virtual(main())
+
+
+def test_a_cluster_whose_data_were_deleted_stays_deleted_when_the_process_is_killed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with stage(tmp_path, databases=True) as s:
+            server = await s.datastore()
+            one = await s.control_plane("one", server)
+            await s.plane.delete(DEPLOYMENT, "one")
+            async with s.root(server) as etcd:
+                await etcd.delete_prefix(f"{one.prefix}/".encode())
+            await s.die()
+            assert not s.fleet.hosted
+            assert not list((tmp_path / "hosted").glob("*.db*"))
+
+    run_virtual(main())
+
+
+def test_a_cluster_that_an_earlier_version_saved_with_the_machines_goes_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with stage(tmp_path) as s:
+            one = await s.control_plane("one", await s.datastore())
+            await s.client(one).create(NOTE, kind=CONFIG_MAP)
+            await s.leave()
+            s.databases = True
+            await s.enter()
+            await s.die()  # before anything else was saved
+            await s.plane.settle(5)
+            await s.plane.until(lambda: s.ready(DEPLOYMENT, "one", 1), "it is back")
+            assert (await s.client(one).get(CONFIG_MAP, Key("default", "note")))["data"] == {"a": "b"}
+            assert not list((tmp_path / "machine").glob("*.db"))
 
     run_virtual(main())
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.k0s.v1beta2 import K0sControlPlane
 from homeport.client.protocol import Key
 from homeport.machinery import condition
+from homeport.runtime.clock import parse_time
 from homeport.runtime.testing import virtual
+from homeport.sim.machine.pace import Pace
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.kind import NODE
 from scenario.k0s import manifest
 from scenario.nutanix.site import Site, nutanix_site
 
 PLANE = "one-cp"
+BOOT_SECONDS = 30.0
 
 
 async def ready(site: Site, replicas: int, timeout: float = 1800.0) -> K0sControlPlane:
@@ -62,13 +66,13 @@ async def test_one_controller_and_a_worker_make_a_cluster() -> None:
 
 @virtual
 async def test_three_controllers_join_one_at_a_time_and_the_cluster_goes_without_a_trace() -> None:
-    async with nutanix_site() as site:
+    async with nutanix_site(machine_pace=Pace(cloud_init=BOOT_SECONDS)) as site:
         await site.have(*manifest.standalone("one", 3, 1))
         await ready(site, 3)
         machines = [each for each in await site.list(Machine) if each.metadata.name.startswith(PLANE)]
         assert members(site) == {each.metadata.name for each in machines}
-        born = sorted(each.metadata.creation_timestamp or "" for each in machines)
-        assert len(set(born)) == 3
+        born = sorted(parse_time(each.metadata.creation_timestamp or "") for each in machines)
+        assert all(later - earlier >= BOOT_SECONDS for earlier, later in pairwise(born)), born
         await site.delete(Cluster, "one")
         await site.gone(Cluster, "one", 1800)
         await site.empty("one")

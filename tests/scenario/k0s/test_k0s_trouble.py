@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from homeport.api.cluster.v1beta2 import Machine
+from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.k0s.v1beta2 import K0sControlPlane
 from homeport.capi.name import PRE_TERMINATE_KCP_CLEANUP, REMEDIATE_MACHINE
+from homeport.machinery import condition
 from homeport.runtime.testing import virtual
+from homeport.sim.machine.workload.kind import LEASE
 from scenario.k0s import manifest
 from scenario.k0s.quorum import quorum_kept
-from scenario.k0s.test_k0s_control_plane import PLANE, members, ready, says, until
+from scenario.k0s.test_k0s_control_plane import PLANE, members, ready, says, until, workload
 from scenario.nutanix.site import SECRET, Site, nutanix_site
 
 
@@ -103,10 +105,39 @@ async def test_controllers_without_a_node_are_not_replaced_for_that() -> None:
         before = await controllers(site)
         await site.have(health_check())
         for name in before:
-            await site.condition(Machine, name, "HealthCheckSucceeded", "False", timeout=900)
+            await site.condition(Machine, name, "HealthCheckSucceeded", "True", timeout=900)
         await asyncio.sleep(600)
         assert await controllers(site) == before
         await ready(site, 3)
+
+
+@virtual
+async def test_a_controller_without_a_node_counts_as_healthy_as_long_as_k0s_reports_it() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.standalone("one", 3))
+        await ready(site, 3)
+        names = await controllers(site)
+        for name in names:
+            await site.condition(Machine, name, "Ready", "True", timeout=300)
+        await site.condition(Cluster, "one", "ControlPlaneMachinesReady", "True", timeout=300)
+        machines = await site.list(Machine)
+        assert {(each.status.node_ref, each.status.phase) for each in machines} == {(None, "Running")}
+        spec = {"holderIdentity": names[0], "leaseDurationSeconds": 60, "renewTime": "2020-01-01T00:00:00.000000Z"}
+        lease = {"metadata": {"name": f"k0s-ctrl-{names[0]}", "namespace": "kube-node-lease"}, "spec": spec}
+        await workload(site).client().create(lease, kind=LEASE)
+        words = ("ControllerNotHealthy", "it no longer renews its lease")
+        await site.condition(Machine, names[0], "NodeHealthy", "False", *words, timeout=900)
+
+
+@virtual
+async def test_a_controller_with_a_node_is_as_healthy_as_its_node() -> None:
+    async with nutanix_site() as site:
+        await site.have(*manifest.standalone("one", 1, config={"args": ["--enable-worker"]}))
+        await ready(site, 1)
+        (name,) = await controllers(site)
+        await site.condition(Machine, name, "NodeHealthy", "True", "NodeHealthy", timeout=900)
+        (machine,) = await site.list(Machine)
+        assert condition.find(machine.status.conditions, "ControllerHealthy") is None
 
 
 @virtual

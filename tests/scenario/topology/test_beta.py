@@ -6,6 +6,7 @@ from typing import Any
 
 from capikit import generic
 from capikit.blueprint import control_plane, deployments, machines, steady
+from capikit.duration import judge_durations
 from capikit.harness import harness
 from homeport.api.cluster.v1beta2 import Cluster, ClusterClass
 from homeport.client.protocol import Key
@@ -139,3 +140,9 @@ async def test_older_manifests_make_a_cluster_and_change_it() -> None:
         await h.plane.settle(quiet=30)
         assert not h.infra.machines
         assert len((await h.client.list(generic.TEMPLATE)).items) == 1
+
+
+@virtual
+async def test_an_older_object_with_a_wrong_duration_is_refused_as_a_mistake_of_the_user() -> None:
+    async with harness() as h:
+        await judge_durations(h.client)

@@ -92,3 +92,14 @@ def test_a_cluster_that_does_not_answer_yet_gives_way_to_the_machine_that_does_n
     late = condition("ControlPlaneInitialized", "True", "Initialized")
     assert cause(Part(cluster(silent, late), children=machines)) == "no connection to https://10.0.0.26:6443"
     assert cause(Part(cluster(silent, early))) == "no connection to https://10.0.0.26:6443"
+
+
+def test_a_missing_control_plane_is_named_before_the_infrastructure_that_waits_for_it() -> None:
+    missing = "KubeadmControlPlane prod-cp does not exist"
+    conditions = (
+        condition("RemoteConnectionProbe", "False", "ProbeFailed", "the infrastructure is not provisioned yet"),
+        condition("ControlPlaneInitialized", "Unknown", "ObjectDoesNotExist", missing),
+        condition("ControlPlaneAvailable", "False", "ObjectDoesNotExist", missing),
+    )
+    waiting = condition("Ready", "False", "WaitingForTemplates", f"{missing} yet")
+    assert cause(Part(cluster(*conditions), children=[Part(vm(waiting))])) == missing

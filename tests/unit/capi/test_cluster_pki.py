@@ -36,6 +36,12 @@ async def test_authorities_last_ten_years_and_are_named_as_kubeadm_names_them() 
     assert certs.load_private_key(made["sa"].key).public_key() == public
 
 
+async def test_authorities_are_valid_at_once_though_they_were_made_with_a_clock_that_was_days_ahead() -> None:
+    made = await pki.generate(pki.GENERATED, now=NOW + 6 * 86400)
+    for purpose in pki.GENERATED:
+        pki.check(made[purpose], purpose, where="here", now=NOW)
+
+
 async def test_the_algorithm_of_the_cluster_is_used() -> None:
     made = await pki.generate(["ca", "sa"], now=NOW, algorithm="RSA-2048", days=10)
     key = certs.load_private_key(made["ca"].key)

@@ -48,6 +48,7 @@ RUNNING = {"nodeRef": {"name": "m"}, "phase": "Running"}
     ("nodes", "expected"),
     [
         ((cluster(), machine(RUNNING)), ""),
+        ((cluster(), machine({"conditions": [{"type": "ControllerHealthy", "status": "True"}]})), ""),
         ((cluster({"infrastructureReady": True, "conditions": [{"type": "ControlPlaneInitialized", "status": "True"}]}),), ""),
         ((cluster({}),), "Cluster a/one: its infrastructure is not provisioned yet: wait for the condition"),
         (

@@ -62,6 +62,8 @@ class Forward:
                 self._pause(self._listener)
                 return
             sock.setblocking(False)
+            # As asyncio does for its own: an answer in several parts would wait for delayed acknowledgements.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             task = asyncio.create_task(self._serve(sock), name=f"forward {self.host}:{self.port}")
             self._open[task] = sock
             task.add_done_callback(self._ended)

@@ -7,6 +7,7 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.apiserver.kinds.install import leave_protection
+from homeport.apiserver.kinds.pod.log import LogSources
 from homeport.builtin.workload.address import ServiceOptions
 from homeport.builtin.workload.claim import ClaimReconciler, mounted
 from homeport.builtin.workload.endpoint import EndpointReconciler
@@ -39,6 +40,16 @@ from homeport.runtime.workload.statefulset import StatefulSetReconciler
 
 def install(server: EmbeddedServer, manager: Manager, runners: Runners, options: ServiceOptions | None = None) -> None:
     """For the embedded server alone: on a real cluster kubelets and its controllers do all this."""
+    leave_protection(server.registry, ("persistentvolumeclaims",))
+    install_workloads(manager, runners, server.builtin.logs, options or ServiceOptions())
+    pods, services = (manager.informers.get(kind).cache for kind in (POD, SERVICE))
+    reconciler = NamespaceAware(EndpointReconciler(server, manager.client, pods))
+    endpoints = Controller("endpoints", SERVICE, reconciler, clock=manager.clock)
+    manager.add(endpoints.map(POD, lambda pod: _services_of(services, pod)))
+
+
+def install_workloads(manager: Manager, runners: Runners, logs: LogSources, options: ServiceOptions) -> None:
+    """Everything that a node and its cluster do for Pods. Any API server will do that has neither."""
     client, clock = manager.client, manager.clock
     pods, sets, revisions = (_cache(manager, kind) for kind in (POD, REPLICA_SET, REVISION))
 
@@ -52,21 +63,17 @@ def install(server: EmbeddedServer, manager: Manager, runners: Runners, options:
     stateful = StatefulSetReconciler(client, pods, revisions, clock)
     manager.add(controller("statefulset", STATEFUL_SET, stateful).own(POD).own(REVISION))
     manager.add(controller("job", JOB, JobReconciler(client, pods, clock)).own(POD))
-    leave_protection(server.registry, ("persistentvolumeclaims",))
     manager.add(controller("claim", CLAIM, ClaimReconciler(client, runners)).map(POD, mounted))
     services = manager.informers.get(SERVICE).cache
-    endpoints = controller("endpoints", SERVICE, EndpointReconciler(server, client, pods))
-    manager.add(endpoints.map(POD, lambda pod: _services_of(services, pod)))
-    addresses = ServiceReconciler(client, services, pods, manager.recorder, options or ServiceOptions(), manager.clock)
+    addresses = ServiceReconciler(client, services, pods, manager.recorder, options, manager.clock)
     balancing = controller("service", SERVICE, addresses)
     manager.add(balancing.map(POD, lambda pod: _services_of(services, pod)))
     manager.job(addresses.close)
-    _install_pods(server, manager, runners, options or ServiceOptions())
+    _install_pods(manager, runners, logs, options)
 
 
-def _install_pods(server: EmbeddedServer, manager: Manager, runners: Runners, options: ServiceOptions) -> None:
-    logs, host = server.builtin.logs, options.node_host
-    services = PodServices(manager.client, runners, logs, manager.clock, manager.recorder, host)
+def _install_pods(manager: Manager, runners: Runners, logs: LogSources, options: ServiceOptions) -> None:
+    services = PodServices(manager.client, runners, logs, manager.clock, manager.recorder, options.node_host)
     reconciler = PodReconciler(services, lambda key: running.queue.add(key))
     running = Controller("pod", POD, reconciler, clock=manager.clock)
     manager.add(running)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 Versions = Callable[[str, str], str | None]  # (group, kind) > the version in which that kind is referred to
 
-_MOST_SECONDS = 2**31 - 1
+MOST_SECONDS = 2**31 - 1
 _OLDEST = "v1beta1"
 _NANOSECONDS = {
     "ns": 1,
@@ -45,7 +45,7 @@ def parse_seconds(text: object) -> int:
     """
     if not isinstance(text, str) or not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a valid duration: expected for example 90s, 5m or 1h30m")
-    seconds = min(-(-_nanoseconds(text) // 1_000_000_000), _MOST_SECONDS)
+    seconds = min(-(-_nanoseconds(text) // 1_000_000_000), MOST_SECONDS)
     return -seconds if text.startswith("-") else seconds
 
 
@@ -79,9 +79,25 @@ def render_duration(seconds: int) -> str:
     return sign + text
 
 
+def to_seconds(value: Any) -> Any:
+    """What is not a duration becomes the longest one, which ends nothing and deletes nothing.
+
+    An API server compares versions before it asks whether an object is valid, so an error here would be one of the
+    server. The older version keeps what the user wrote, and validation refuses that.
+    """
+    try:
+        return parse_seconds(value)
+    except ValueError:
+        return MOST_SECONDS
+
+
+def from_seconds(value: Any) -> Any:
+    return render_duration(value) if isinstance(value, int) else value
+
+
 def _to_arguments(value: Any, _: Context) -> Any:
     if not isinstance(value, dict):
-        raise ValueError(f"{value!r} is not a map of arguments")
+        return str(value)  # a list would be valid in the newest version
     return [{"name": name, "value": value[name]} for name in sorted(value)]
 
 
@@ -122,11 +138,11 @@ def _from_domains(value: Any, _: Context) -> Any:
 
 
 def _to_timeouts(value: Any, _: Context) -> Any:
-    return [_renamed(item, "timeout", "timeoutSeconds", parse_seconds) for item in value]
+    return [_renamed(item, "timeout", "timeoutSeconds", to_seconds) for item in value]
 
 
 def _from_timeouts(value: Any, _: Context) -> Any:
-    return [_renamed(item, "timeoutSeconds", "timeout", render_duration) for item in value]
+    return [_renamed(item, "timeoutSeconds", "timeout", from_seconds) for item in value]
 
 
 def _renamed(item: dict[str, Any], old: str, new: str, change: Callable[[Any], Any]) -> dict[str, Any]:
@@ -142,7 +158,7 @@ def _here(context: Context) -> dict[str, str]:
 
 
 SAME = Codec(lambda value, _: value, lambda value, _: value)
-DURATION = Codec(lambda value, _: parse_seconds(value), lambda value, _: render_duration(value))
+DURATION = Codec(lambda value, _: to_seconds(value), lambda value, _: from_seconds(value))
 ARGUMENTS = Codec(_to_arguments, _from_arguments)
 CONTRACT_REF = Codec(_to_contract, _from_contract)
 TEMPLATE_REF = Codec(_to_template, _from_template)

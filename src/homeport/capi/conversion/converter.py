@@ -10,7 +10,7 @@ import orjson
 
 from homeport.api.meta import Object
 from homeport.capi.conversion.codec import Context, Versions
-from homeport.capi.conversion.field import older_field
+from homeport.capi.conversion.field import older_field, unread_durations
 from homeport.capi.conversion.fit import fit
 from homeport.capi.conversion.loss import (
     Loss,
@@ -42,7 +42,8 @@ class Converter:
         return {version: generate(kind) for version, kind in self._kinds.items()}
 
     def __call__(self, obj: Json, version: str) -> Json:
-        """The object in another version. Raises ValueError where a value can't be read."""
+        """The object in another version, also if its fields have the wrong shape. Raises ValueError where the version
+        or the annotation of an earlier conversion can't be read."""
         source = str(obj.get("apiVersion", "")).rpartition("/")[2]
         for name in (source, version):
             if name not in self._kinds:
@@ -56,7 +57,9 @@ class Converter:
     def violations(self, new: Json, old: Json | None) -> list[Cause]:
         """What the schema of the newest version has against objects in that version, which came as another one."""
         found = self._checker.validate(new, old)
-        return [Cause(*each) for each in found if each.field.startswith("spec")]
+        causes = [Cause(*each) for each in found if each.field.startswith("spec")]
+        older = self._from_newest(orjson.loads(orjson.dumps(new)), next(iter(self._kinds)))
+        return [*causes, *unread_durations(self._rules, new, older)]
 
     def renamed(self, cause: Cause) -> Cause:
         """The cause with the field as older versions call it."""

@@ -7,8 +7,8 @@ from homeport.capi.conversion.codec import (
     CONTRACT_REF,
     DURATION,
     Context,
-    parse_seconds,
-    render_duration,
+    from_seconds,
+    to_seconds,
 )
 from homeport.capi.conversion.part import FAILURE, counters, deletion, status
 from homeport.capi.conversion.rule import ABSENT, Custom, Each, Json, Move, Rule, Within, find, put, take
@@ -31,10 +31,7 @@ def _spread_timeout(spec: Json, _: Context) -> None:
     value = take(spec, _CONTROL_PLANE_TIMEOUT)
     if value is ABSENT or value is None:
         return
-    try:
-        seconds = parse_seconds(value)
-    except ValueError as error:
-        raise ValueError(f"{_CONTROL_PLANE_TIMEOUT}: {error}") from None
+    seconds = to_seconds(value)
     put(spec, _INIT_TIMEOUT, seconds)
     put(spec, _JOIN_TIMEOUT, seconds)
 
@@ -42,12 +39,12 @@ def _spread_timeout(spec: Json, _: Context) -> None:
 def _gather_timeout(spec: Json, _: Context) -> None:
     seconds = take(spec, _INIT_TIMEOUT)
     take(spec, _JOIN_TIMEOUT)
-    if isinstance(seconds, int):
-        put(spec, _CONTROL_PLANE_TIMEOUT, render_duration(seconds))
+    if isinstance(seconds, int | str):
+        put(spec, _CONTROL_PLANE_TIMEOUT, from_seconds(seconds))
 
 
 KUBEADM_CONFIG_SPEC: list[Rule] = [
-    Custom(_spread_timeout, _gather_timeout),
+    Custom(_spread_timeout, _gather_timeout, dict.fromkeys((_INIT_TIMEOUT, _JOIN_TIMEOUT), _CONTROL_PLANE_TIMEOUT)),
     Move("joinConfiguration.discovery.timeout", "joinConfiguration.timeouts.tlsBootstrapSeconds", DURATION),
     *(Move(path, path, ARGUMENTS) for path in _WITH_ARGUMENTS),
     Each("initConfiguration.bootstrapTokens", [Move("ttl", "ttlSeconds", DURATION)]),
@@ -80,11 +77,17 @@ def _name_strategy(spec: Json, _: Context) -> None:
         strategy["type"] = "RollingUpdate"
 
 
+def _write_config(spec: Json, _: Context) -> None:
+    """Older versions insist on it, even if it says nothing; the newest one has no word for nothing."""
+    spec.setdefault("kubeadmConfigSpec", {})
+
+
 def _keep(_: Json, __: Context) -> None:
     return
 
 
 _CONTROL_PLANE_SPEC: list[Rule] = [
+    Custom(_keep, _write_config),
     Within("kubeadmConfigSpec", KUBEADM_CONFIG_SPEC),
     Within("machineTemplate", deletion("spec.deletion")),
     Move("machineTemplate.infrastructureRef", "machineTemplate.spec.infrastructureRef", CONTRACT_REF),

@@ -6,8 +6,9 @@ where it is; what a version has no field for is taken out afterwards (see `fit`)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from homeport.capi import setter
@@ -77,6 +78,7 @@ class Custom:
 
     up: Callable[[Json, Context], None]
     down: Callable[[Json, Context], None]
+    renamed: Mapping[str, str] = field(default_factory=dict)  # path in the newest version > in the older one
 
 
 def ready_moved(name: str) -> Custom:
@@ -134,10 +136,10 @@ def _carry(obj: Json, source: str, target: str, change: Callable[[Any, Context],
     value = take(obj, source)
     if value is ABSENT or value is None:
         return
-    try:
-        put(obj, target, change(value, context))
-    except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
+    # Objects are converted before a schema is asked: what has the wrong shape stays as it is, and is refused then.
+    with contextlib.suppress(AttributeError, KeyError, TypeError):
+        value = change(value, context)
+    put(obj, target, value)
 
 
 def _items(obj: Json, path: str) -> Iterable[Json]:

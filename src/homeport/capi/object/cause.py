@@ -9,9 +9,9 @@ no condition below it says better.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from homeport.api.meta import Object, Unstructured
 from homeport.capi.contract import failure
@@ -21,6 +21,7 @@ from homeport.machinery.condition import find
 from homeport.runtime.cache import deleting, key_of, labels_of
 
 AnyObject = Object | Unstructured
+P = TypeVar("P")
 
 # These say that something else is waited for, or nothing at all: what is below, if anything, says more.
 _WAITING = frozenset(
@@ -57,47 +58,53 @@ def cause(part: Part) -> str:
     return "" if found is None else found[0]
 
 
-def blamed(part: Part, said: Complain | None = None) -> tuple[str, AnyObject] | None:
-    """The sentence, and the object that reports it. `said` answers as `complaint` does."""
-    found = _deepest(part, said or complaint)
+def blamed(part: Part) -> tuple[str, AnyObject] | None:
+    """The sentence, and the object that reports it."""
+    found = _deepest(part)
     if found is None:
         return None
     path, reported = found
     return ": ".join([*(_called(each) for each in path[1:]), reported.message]), path[-1].object
 
 
-def _deepest(part: Part, said: Complain) -> tuple[list[Part], ReportedProblem] | None:
+def _deepest(part: Part) -> tuple[list[Part], ReportedProblem] | None:
     """The way to the object that says what is wrong, and what it says."""
-    own = said(part.object)
-    below = [found for each in part.children if (found := _deepest(each, said)) is not None]
-    firm = next((found for found in below if not found[1].waits), None)
-    if below and (own is None or own.waits or firm is not None):
-        path, reported = firm or below[0]
-        return [part, *path], reported
+    own = complaint(part.object)
+    below = [found for each in part.children if (found := _deepest(each)) is not None]
+    better = explaining(own, below)
+    if better is not None:
+        return [part, *better[0]], better[1]
     return None if own is None else ([part], own)
+
+
+def explaining(
+    own: ReportedProblem | None, below: Sequence[tuple[P, ReportedProblem]]
+) -> tuple[P, ReportedProblem] | None:
+    """Which of the problems below an object says more than its own; None: none of them."""
+    firm = next((found for found in below if not found[1].waits), None)
+    return (firm or below[0]) if below and (own is None or own.waits or firm is not None) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedProblem:
-    """What an object says is wrong with it. `waits`: it only waits for something else."""
+    """What an object says is wrong with it. `waits`: it only waits for something else. `since`: a time, or ''."""
 
     message: str
     waits: bool
+    since: str = ""
 
 
-Complain = Callable[[AnyObject], ReportedProblem | None]
-
-
-def complaint(obj: AnyObject) -> ReportedProblem | None:
-    """What is wrong with one object by its own word; None when nothing is."""
+def complaint(obj: AnyObject, conditions: Sequence[Mapping[str, Any]] | None = None) -> ReportedProblem | None:
+    """What is wrong with one object by its own word; None when nothing is. `conditions`: those of the object, where the
+    caller has them already."""
     if isinstance(obj, Unstructured):
         broken = failure(obj)
         if broken is not None:
             return ReportedProblem(_sentence(broken.message or broken.reason), waits=False)
-    conditions = conditions_of(obj)
+    conditions = conditions_of(obj) if conditions is None else conditions
     going = find(conditions, Condition.DELETING) if deleting(obj) else None
     if going is not None and going.get("status") == "True" and going.get("message"):
-        return ReportedProblem(f"it is being deleted: {_sentence(going['message'])}", waits=False)
+        return ReportedProblem(f"it is being deleted: {_sentence(going['message'])}", waits=False, since=_since(going))
     wrong = [c for c in conditions if _wrong(c)]
     if not wrong:
         if deleting(obj):
@@ -106,16 +113,30 @@ def complaint(obj: AnyObject) -> ReportedProblem | None:
     # The summary repeats what single conditions say: one of those is nearer to the cause.
     detailed = [c for c in wrong if c["type"] not in _LEADING]
     leading = next((c for kind in _LEADING if (c := find(wrong, kind)) is not None), None)
-    early = _is_false(find(conditions, Condition.CONTROL_PLANE_INITIALIZED))
+    early = _not_yet(find(conditions, Condition.CONTROL_PLANE_INITIALIZED))
     for candidates in (detailed, [leading] if leading is not None else []):
         firm = [c for c in candidates if c.get("message") and not is_waiting(c) and not (early and _is_probe(c))]
         if firm:
-            return ReportedProblem(_sentence(firm[0]["message"]), waits=False)
+            return ReportedProblem(_sentence(firm[0]["message"]), waits=False, since=_since(firm[0]))
     said = [c for c in [*detailed, leading] if c is not None and c.get("message")]
     # What is known to be wrong says more than what is not known.
     certain = next((c for c in said if c.get("status") == "False"), None)
     chosen = certain or (said[0] if said else leading or wrong[0])
-    return ReportedProblem(_sentence(chosen.get("message") or _spoken(chosen)), waits=True)
+    return ReportedProblem(_sentence(chosen.get("message") or _spoken(chosen)), waits=True, since=_since(chosen))
+
+
+def unreachable(obj: AnyObject, conditions: Sequence[Mapping[str, Any]] | None = None) -> ReportedProblem | None:
+    """Of an object that works, but that its hypervisor can't be asked about: nothing can be changed or healed."""
+    lost = find(conditions_of(obj) if conditions is None else conditions, Condition.INFRASTRUCTURE_REACHABLE)
+    if lost is None or lost.get("status") != "False":
+        return None
+    said = _sentence(lost.get("message") or _spoken(lost))
+    text = f"it runs, but can't be managed now: {described(obj)}: {said}"
+    return ReportedProblem(text, waits=False, since=_since(lost))
+
+
+def _since(found: Mapping[str, Any]) -> str:
+    return str(found.get("lastTransitionTime") or "")
 
 
 def _wrong(found: Mapping[str, Any]) -> bool:
@@ -128,8 +149,9 @@ def _is_probe(found: Mapping[str, Any]) -> bool:
     return bool(found["type"] == Condition.REMOTE_CONNECTION_PROBE)
 
 
-def _is_false(found: Mapping[str, Any] | None) -> bool:
-    return found is not None and found.get("status") == "False"
+def _not_yet(found: Mapping[str, Any] | None) -> bool:
+    """Unknown, too: a control plane that does not exist is not initialized."""
+    return found is not None and found.get("status") != "True"
 
 
 def is_waiting(found: Mapping[str, Any]) -> bool:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from homeport.capi.remote.workload import Remote
+from homeport.client.errors import Unavailable
+from homeport.client.protocol import Client
 from homeport.runtime.clock import Clock
 
 AGES = (50.0, 300.0)  # seconds without a successful probe after which followers are notified
@@ -62,6 +65,28 @@ class Link:
     last_probe: float | None = None  # the last successful one, by the wall clock
     secret_version: str = ""
     digest: bytes = b""  # of the kubeconfig in use
+    tried: tuple[bytes, Client] | None = None  # what has got no answer yet: a kubeconfig's digest, and its client
+
+    @asynccontextmanager
+    async def attempt(self, digest: bytes, connect: Callable[[], Client]) -> AsyncIterator[Client]:
+        """A client for one attempt. If nothing answers, it is kept for the next one with the same kubeconfig: a cluster
+        that comes up is tried many times, and to make a client costs more than an attempt."""
+        if self.tried is not None and self.tried[0] != digest:
+            await self.end_attempts()
+        client, self.tried = connect() if self.tried is None else self.tried[1], None
+        try:
+            yield client
+        except (Unavailable, TimeoutError):
+            self.tried = digest, client
+            raise
+        except BaseException:
+            await client.close()
+            raise
+
+    async def end_attempts(self) -> None:
+        tried, self.tried = self.tried, None
+        if tried is not None:
+            await tried[1].close()
 
 
 def worded(error: Exception) -> str:

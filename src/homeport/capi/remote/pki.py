@@ -49,6 +49,10 @@ _FILES: dict[Purpose, tuple[str, str]] = {
 }
 
 
+# Nothing can replace the CA of a cluster once it is used, so a clock that was wrong when it was made must not matter.
+_SKEW = datetime.timedelta(days=7)
+
+
 class PkiError(Exception):
     """A Secret that can't be used. Names it, the key in it, and what to do."""
 
@@ -103,7 +107,7 @@ def _generate(purposes: Sequence[Purpose], now: float, algorithm: Algorithm, day
         if purpose == "sa":
             certificate = _public_pem(key)
         else:
-            signed = certs.sign_ca(key, moment(now), days=days, common_name=_COMMON_NAMES[purpose])
+            signed = certs.sign_ca(key, moment(now), days=days, common_name=_COMMON_NAMES[purpose], skew=_SKEW)
             certificate = certs.certificate_pem(signed)
         made[purpose] = KeyPair(certificate, certs.key_pem(key))
     return made
@@ -324,7 +328,10 @@ def _check_dates(certificate: x509.Certificate, where: str, now: float) -> None:
     if certificate.not_valid_after_utc <= moment(now):
         raise PkiError(f"{where}: the certificate expired on {certificate.not_valid_after_utc:%Y-%m-%d}: renew it")
     if certificate.not_valid_before_utc > moment(now):
-        raise PkiError(f"{where}: the certificate is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only")
+        raise PkiError(
+            f"{where}: the certificate is valid from {certificate.not_valid_before_utc:%Y-%m-%d} only: check the "
+            "clock of the machine that runs the controllers"
+        )
 
 
 def _check_authority(chain: Sequence[x509.Certificate], where: str) -> None:

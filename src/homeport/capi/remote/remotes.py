@@ -269,17 +269,16 @@ class Remotes:
             link.secret_version = secret.resource_version
             await self._look(link)
             return
-        if self._proxy and _ours(secret):
+
+        def connect() -> Client:
             # One of our own names the proxy of its time: in a copy of the plane that is somebody else's network.
-            content = kubeconfig.through(content, self._proxy)
-        client = self._connect(content, self._proxy)
-        try:
+            renamed = self._proxy and _ours(secret)
+            return self._connect(kubeconfig.through(content, self._proxy) if renamed else content, self._proxy)
+
+        async with link.attempt(digest, connect) as client:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 await probe(client)
             await self._adopt(link, client)
-        except BaseException:
-            await client.close()
-            raise
         link.secret_version, link.digest = secret.resource_version, digest
         self._again(link, QUIET_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311  (spread, not secret)
 
@@ -381,6 +380,7 @@ class Remotes:
         if link is None:
             return
         link.silence.end()
+        await link.end_attempts()
         was, link.connected = link.connected, False
         await link.remote.stop()
         if was:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ssl
 from typing import Protocol
 
+from homeport.client.wire.resumption import ResumingContext
+
 _CHUNK = 65_536
 
 
@@ -83,7 +85,7 @@ class Tunnel:
 
 def context_of(authority_pem: bytes, certificate_path: str) -> ssl.SSLContext:
     """Trusts `authority_pem` alone, and shows the certificate (with its key) in the file."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ResumingContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # The port-forward already names the Pod, and etcd's authority signs nothing but members: the names in their
     # certificates are the users' to choose.

@@ -9,10 +9,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import cached_property
 from typing import Any, Protocol, cast, runtime_checkable
 
-import structlog
-
 from homeport.api.meta import Resource, Unstructured
 from homeport.capi.remote import kubeconfig
+from homeport.capi.remote.followed import LOOK_SECONDS, Followed, Spawn
 from homeport.client.errors import BadRequest, Timeout, Unavailable
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.portforward import Stream
@@ -27,7 +26,6 @@ NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, new) of a change
 Probe = Callable[[Client], Coroutine[Any, Any, None]]
-Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 
 RENEW_SECONDS = 30  # the longest that a watch of Nodes lasts before the server is asked again
 
@@ -77,13 +75,13 @@ class Remote:
         self.key = key
         self._spawn = spawn
         self._client: Client | None = None
-        self._informers: dict[tuple[Resource, Query], Informer[Unstructured]] = {}
-        self._running: list[asyncio.Task[None]] = []
+        self._followed: dict[tuple[Resource, Query], Followed] = {}
+        self._troubled = troubled
         self._handlers: set[tuple[Resource, Query, Any]] = set()
         self._nodes = self._informer(NODE, Query(), slim=_slim_node)
         # Renewed often, its watch is the sign of life: no other connection need be open to a cluster at rest.
         self._nodes.query = Query(renew_seconds=RENEW_SECONDS)
-        self._nodes.on_trouble = troubled
+        self._nodes.on_trouble = self._lose
         self._nodes.cache.add_index("providerID", _provider_ids)
 
     @property
@@ -141,15 +139,34 @@ class Remote:
             self._informer(kind, query).on_sync(handler)
 
     def has_synced(self, kind: Resource, query: Query | None = None) -> bool:
-        informer = self._informers.get((kind, query or Query()))
-        return informer is not None and informer.synced.is_set()
+        followed = self._followed.get((kind, query or Query()))
+        return followed is not None and followed.informer.synced.is_set()
 
-    async def cached(self, kind: Resource, query: Query | None = None, *, timeout: float = 10.0) -> Cache[Unstructured]:
-        """As `watch`, and waits until the cache is complete. Raises Timeout."""
-        informer = self._informer(kind, query or Query())
+    def attend(self, kind: Resource, query: Query, *, closely: bool, every: float = LOOK_SECONDS) -> None:
+        """Whether changes of a kind that is watched must be known at once, which is so until this is called.
+
+        If not, its watch ends, so that a cluster at rest has one connection, and it is listed instead: when the watch
+        of Nodes is renewed and the last list is older than `every` seconds. By default that is after about a minute.
+        """
+        if followed := self._followed.get((kind, query)):
+            followed.attend(closely, every)
+
+    def is_at_rest(self, kind: Resource, query: Query) -> bool:
+        """Whether its cache may be a minute old: `cached` makes it newer."""
+        followed = self._followed.get((kind, query))
+        return followed is not None and followed.is_behind
+
+    async def cached(
+        self, kind: Resource, query: Query | None = None, *, timeout: float = 10.0, max_age: float = math.inf
+    ) -> Cache[Unstructured]:
+        """As `watch`, and waits until the cache is complete. Of a kind that is at rest, it is at most `max_age`
+        seconds old. Raises ApiError."""
+        followed = self._follow(kind, query or Query())
+        informer = followed.informer
         try:
             async with asyncio.timeout(timeout):
                 await informer.synced.wait()
+                await followed.freshen(max_age)
         except TimeoutError:
             why = informer.error or f"no complete list within {timeout:g} s"
             raise Timeout(f"cluster {self.key}: {kind.qualified} can't be watched: {why}") from None
@@ -179,49 +196,51 @@ class Remote:
 
     def use(self, client: Client) -> None:
         """From now on, everything that is watched is watched through `client`."""
-        for task in self._running:
-            task.cancel()
-        self._running.clear()
         self._client = client
-        for informer in self._informers.values():
-            informer.use(client)
-            self._start(informer)
+        if isinstance(client, RestClient):
+            client.between_watches = self._run_errands
+        for followed in self._followed.values():
+            followed.use(client)
 
     def nudge(self) -> None:
         """It answers: what could not be followed is asked for again at once."""
-        for informer in self._informers.values():
-            if informer.error:
-                informer.nudge()
+        for followed in self._followed.values():
+            if followed.informer.error:
+                followed.informer.nudge()
 
     async def stop(self) -> None:
-        for task in self._running:
-            task.cancel()
-        self._running.clear()
-        for informer in self._informers.values():
-            informer.reset()
+        for followed in self._followed.values():
+            followed.stop()
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
+    def _lose(self) -> None:
+        """The watch of Nodes does not work, and with it nothing is at rest."""
+        for followed in self._followed.values():
+            followed.wake()
+        if self._troubled is not None:
+            self._troubled()
+
+    async def _run_errands(self) -> None:
+        """Between two watches of Nodes: their connection is free."""
+        for followed in [each for each in self._followed.values() if each.informer is not self._nodes]:
+            await followed.rest()
+
     def _informer(
         self, kind: Resource, query: Query, slim: Callable[[Any], Any] | None = None
     ) -> Informer[Unstructured]:
-        made = self._informers.get((kind, query))
+        return self._follow(kind, query, slim).informer
+
+    def _follow(self, kind: Resource, query: Query, slim: Callable[[Any], Any] | None = None) -> Followed:
+        made = self._followed.get((kind, query))
         if made is None:
             # Until there is a client nothing asks for one: informers start with the connection.
-            made = Informer(self._client, kind, query, slim=slim, measured=False)  # type: ignore[arg-type]
-            self._informers[kind, query] = made
+            informer = Informer(self._client, kind, query, slim=slim, measured=False)  # type: ignore[arg-type]
+            made = self._followed[kind, query] = Followed(self.key, informer, self._spawn)
             if self._client is not None:
-                self._start(made)
+                made.start()
         return made
-
-    def _start(self, informer: Informer[Unstructured]) -> None:
-        name = f"{self.key}: informer {informer.resource.qualified}"
-        self._running.append(self._spawn(self._follow(informer), name))
-
-    async def _follow(self, informer: Informer[Unstructured]) -> None:
-        with structlog.contextvars.bound_contextvars(cluster=str(self.key)):
-            await informer.run()
 
     def _attach(self, informer: Informer[Unstructured], handler: Handler) -> None:
         mark = (informer.resource, informer.query, handler)

@@ -89,8 +89,8 @@ def machine_state(scope: K0sPlaneScope, owned: Owned) -> MachineState:
         behind=known and k0sversion.parse(version) < k0sversion.parse(wanted),
         ahead=known and k0sversion.parse(version) > k0sversion.parse(wanted),
         outdated=_outdated(scope, owned),
-        problem=_problem(scope, machine),
-        unhealthy=is_unhealthy(machine, nodeless=_is_nodeless(scope, machine)),
+        problem=_problem(scope, owned),
+        unhealthy=is_unhealthy(machine, nodeless=_runs_without_node(scope, owned)),
         failure_domain=machine.spec.failure_domain or machine.status.failure_domain,
         deleting=bool(meta.deletion_timestamp),
         deleted=parse_time(meta.deletion_timestamp) if meta.deletion_timestamp else 0.0,
@@ -121,27 +121,50 @@ def _member(scope: K0sPlaneScope, machine: Machine) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _problem(scope: K0sPlaneScope, machine: Machine) -> str:
-    name = machine.metadata.name
+def controller_health(scope: K0sPlaneScope, owned: Owned, *, up: bool) -> tuple[Status, str, str] | None:
+    """Status, reason and message of the condition ControllerHealthy, which a controller without a Node has from the
+    moment on when it has joined. `up`: it runs, and is a member of etcd."""
+    known = condition.find(owned.machine.status.conditions, Condition.CONTROLLER_HEALTHY)
+    if not _is_nodeless(owned) or (known is None and not up):
+        return None
+    problem = _controller_problem(scope, owned.name) or ("" if up else "it is not a member of etcd")
+    if problem:
+        text = f"controller {owned.name}, which has no Node: {problem}"
+        return "False", Reason.CONTROLLER_NOT_HEALTHY, text
+    return "True", Reason.CONTROLLER_HEALTHY, ""
+
+
+def _controller_problem(scope: K0sPlaneScope, name: str) -> str:
     if name not in scope.seen.nodes:
         return "k0s does not report it as a controller"
-    if name in scope.seen.silent:
-        return "it no longer renews its lease"
+    return "it no longer renews its lease" if name in scope.seen.silent else ""
+
+
+def _problem(scope: K0sPlaneScope, owned: Owned) -> str:
+    machine = owned.machine
+    problem = _controller_problem(scope, owned.name)
+    if problem:
+        return problem
     ready = condition.find(machine.status.conditions, Condition.INFRASTRUCTURE_READY)
     if ready is None or ready["status"] != "True":
         said = "" if ready is None else str(ready.get("message") or "")
         return f"its infrastructure is not ready{f': {said}' if said else ''}"
-    if _health_check_failed(machine, nodeless=_is_nodeless(scope, machine)):
+    if _health_check_failed(machine, nodeless=_runs_without_node(scope, owned)):
         return "its health check failed"
     return ""
 
 
-def _is_nodeless(scope: K0sPlaneScope, machine: Machine) -> bool:
+def _runs_without_node(scope: K0sPlaneScope, owned: Owned) -> bool:
     """A controller that k0s reports, and that does not become a Node."""
-    if machine.metadata.name not in scope.seen.nodes:
+    return owned.name in scope.seen.nodes and _is_nodeless(owned)
+
+
+def _is_nodeless(owned: Owned) -> bool:
+    """Its own config decides: that of the control plane may have changed since."""
+    if owned.config is None:
         return False
     try:
-        return not runs_worker(parse_arguments(scope.plane.spec.k0s_config_spec.args))
+        return not runs_worker(parse_arguments(owned.config.spec.args))
     except BadArgument:
         return False
 

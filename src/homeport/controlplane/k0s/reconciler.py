@@ -22,7 +22,7 @@ from homeport.controlplane.k0s.deletion import Deletion
 from homeport.controlplane.k0s.desired import dynamic_config, etcd_managed, part
 from homeport.controlplane.k0s.machine import Maker, machine_labels, template_ref
 from homeport.controlplane.k0s.name import FINALIZER, MANAGER
-from homeport.controlplane.k0s.observe import observed_of, up_to_date
+from homeport.controlplane.k0s.observe import controller_health, observed_of, up_to_date
 from homeport.controlplane.k0s.observed import Observed
 from homeport.controlplane.k0s.plan import plan
 from homeport.controlplane.k0s.scope import K0sPlaneScope, Owned
@@ -187,7 +187,8 @@ class K0sControlPlaneReconciler(PlaneReconciler[K0sControlPlane, K0sPlaneScope])
         return await self._worker.carry_out(scope, observed, action, template)
 
     async def _report_machines(self, scope: K0sPlaneScope, observed: Observed) -> None:
-        """Whether each Machine is as it would be made now. One that changed meanwhile is written in the next loop."""
+        """Whether each Machine is as it would be made now, and how controllers without a Node are. A Machine that
+        changed meanwhile is written in the next loop."""
         if observed.down:
             return  # what was known is still the best guess
         states = {each.name: each for each in observed.machines}
@@ -195,14 +196,16 @@ class K0sControlPlaneReconciler(PlaneReconciler[K0sControlPlane, K0sPlaneScope])
             meta, held = owned.machine.metadata, owned.machine.status.conditions
             if meta.deletion_timestamp or owned.name not in states:
                 continue
-            status, reason, text = up_to_date(states[owned.name], observed.version)
-            known = condition.find(held, Condition.UP_TO_DATE) or {}
-            if (known.get("status"), known.get("reason"), known.get("message") or "") == (status, reason, text):
+            state = states[owned.name]
+            wanted = held
+            for kind, said in (
+                (Condition.UP_TO_DATE, up_to_date(state, observed.version)),
+                (Condition.CONTROLLER_HEALTHY, controller_health(scope, owned, up=observed.is_up(state))),
+            ):
+                if said is not None:
+                    wanted = _with_condition(wanted, kind, said, rfc3339(scope.now), meta.generation)
+            if wanted is held:
                 continue
-            now = rfc3339(scope.now)
-            wanted = condition.put(
-                held, Condition.UP_TO_DATE, status, reason, text, now=now, generation=meta.generation
-            )
             found = {"uid": meta.uid, "resourceVersion": meta.resource_version}
             body = MergePatch({"metadata": found, "status": {"conditions": wanted}})
             try:
@@ -226,3 +229,13 @@ class K0sControlPlaneReconciler(PlaneReconciler[K0sControlPlane, K0sPlaneScope])
         if wait is None and scope.found_cluster is not None and not scope.deleting:
             wait = Wait("Watching", "controllers are checked periodically", after=STABLE_SECONDS, quiet=True)
         return super().next_look(scope, wait)
+
+
+def _with_condition(
+    held: list[dict[str, Any]], kind: str, said: tuple[condition.Status, str, str], now: str, generation: int
+) -> list[dict[str, Any]]:
+    """The same list if it says so already."""
+    known = condition.find(held, kind) or {}
+    if (known.get("status"), known.get("reason"), known.get("message") or "") == said:
+        return held
+    return condition.put(held, kind, *said, now=now, generation=generation)

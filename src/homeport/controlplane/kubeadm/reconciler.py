@@ -46,7 +46,7 @@ MANAGER = "homeport-kubeadm-control-plane"
 SETTLE_SECONDS = 2.0
 UNANSWERED_SECONDS = 60.0
 RETRY_SECONDS = 2.0  # while etcd is silent, and was not a moment ago
-STABLE_SECONDS = 120.0  # etcd can't be watched: when all is well it is asked this often
+STABLE_SECONDS = 300.0  # etcd can't be watched: when all is well it is asked this often
 
 _TROUBLE = (EtcdError, UpkeepError, AddonError)
 
@@ -209,21 +209,26 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
         if wait is None or wait.reason != EtcdError.__name__:
             self._unanswered.pop(scope.key, None)
         if scope.found_cluster is not None and not scope.deleting:
+            silent = self._is_silent(scope)
+            self._inspection.attend(scope, closely=wait is not None or silent or _is_unwell(scope))
             wait = wait or self._watching(scope)
-            if self._is_silent(scope):
+            if silent:
                 wait = sooner(wait, Wait("Watching", after=RETRY_SECONDS, quiet=True))
         return super().next_look(scope, wait)
 
     def _watching(self, scope: ControlPlaneScope) -> Wait:
-        unwell = any(not state.healthy for state in getattr(scope.findings.observed, "machines", ()))
         moment = next_moment(scope.kcp, [each.machine for each in scope.owned], scope.now) or STABLE_SECONDS
-        after = min(moment, POLL_SECONDS if unwell else STABLE_SECONDS)
+        after = min(moment, POLL_SECONDS if _is_unwell(scope) else STABLE_SECONDS)
         return Wait("Watching", "etcd is checked periodically", after=after, quiet=True)
 
     def _is_silent(self, scope: ControlPlaneScope) -> bool:
         """It answered a moment ago and is expected to answer again soon: nobody tells us when."""
         silent = scope.remote is not None and scope.seen.etcd.members is None and etcd_managed(scope.kcp)
         return scope.findings.brief and scope.findings.initialized and (silent or bool(scope.findings.failed))
+
+
+def _is_unwell(scope: ControlPlaneScope) -> bool:
+    return any(not state.healthy for state in getattr(scope.findings.observed, "machines", ()))
 
 
 def _joins_otherwise(machine: Machine, scope: ControlPlaneScope) -> bool:

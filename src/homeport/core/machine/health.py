@@ -8,6 +8,7 @@ from typing import Any
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.meta import Unstructured
 from homeport.capi.name import CONTROL_PLANE_LABEL, Condition, Reason
+from homeport.capi.object.joined import controller_of_cluster
 from homeport.core.machine.observed import Observed
 from homeport.core.verdict import Verdict
 from homeport.machinery import condition
@@ -82,6 +83,9 @@ def _absent(machine: Machine) -> Verdict:
         return Verdict("False", Reason.NODE_DELETED, f"Node {ref.name} has been deleted{while_}")
     if machine.metadata.deletion_timestamp:
         return Verdict("Unknown", Reason.NODE_DOES_NOT_EXIST, "the Node does not exist")
+    controller = controller_of_cluster(machine.status.conditions)
+    if controller is not None:
+        return Verdict(controller["status"], controller["reason"], controller.get("message") or "")
     if machine.spec.provider_id:
         text = f"waiting for a Node with spec.providerID {machine.spec.provider_id}: the machine has not joined yet"
         return Verdict("Unknown", Reason.INSPECTION_FAILED, text)

@@ -9,6 +9,7 @@ from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment, Ma
 from homeport.api.meta import Unstructured
 from homeport.capi.capi import Capi
 from homeport.capi.name import DEPLOYMENT_NAME_LABEL, REVISION
+from homeport.capi.shard import cluster_shard
 from homeport.client.protocol import Key
 from homeport.core.index import PROVIDER_ID, ensure_index, keys_of
 from homeport.core.machine.node import Propagation
@@ -43,6 +44,7 @@ def install(manager: Manager, capi: Capi, *, also: Propagation | None = None) ->
     controller.map(MachineDeployment, of_deployment, predicate=_template_news)
     controller.map(MachineDrainRule, going)
     manager.job(reconciler.removal.followers.run)
+    manager.weigh(lambda: (cluster_shard(_cluster_of(machine)) for machine in machines))
     _follow_nodes(capi, controller, machines, of_cluster)
     return manager.add(controller)
 

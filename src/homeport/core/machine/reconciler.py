@@ -19,6 +19,7 @@ from homeport.api.cluster.v1beta2 import (
 from homeport.api.core.v1 import NodeSystemInfo
 from homeport.capi import contract, name
 from homeport.capi.capi import Capi
+from homeport.capi.object.joined import has_joined
 from homeport.capi.object.ownership import controller_of, owner_reference, with_owner
 from homeport.capi.reconciler import CapiReconciler
 from homeport.client.protocol import Key, MergePatch, Write
@@ -245,7 +246,7 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
             )
         if not machine.status.initialization.infrastructure_provisioned:
             return Wait("WaitingForInfrastructure", f"waiting for {seen.infrastructure} to be provisioned")
-        if seen.node is None:
+        if seen.node is None and not has_joined(None, machine.status.conditions):
             return Wait("WaitingForNode", seen.node_trouble or seen.connection.why or "its Node has not joined yet")
         return None
 

@@ -9,6 +9,7 @@ from homeport.api.cluster.v1beta2 import Machine
 from homeport.capi.contract import bootstrap, infra_machine
 from homeport.capi.name import CERTIFICATES_EXPIRY, CONTROL_PLANE_LABEL, UPDATE_IN_PROGRESS, Condition, Reason
 from homeport.capi.object import summary
+from homeport.capi.object.joined import has_joined
 from homeport.core.machine import health
 from homeport.core.machine.observed import Observed
 from homeport.core.machine.uptodate import up_to_date
@@ -165,7 +166,7 @@ def phase(machine: Machine) -> str:
         return "Deleting"
     if condition.is_true(status.conditions, Condition.UPDATING):
         return "Updating"
-    if status.node_ref is not None and status.initialization.infrastructure_provisioned:
+    if has_joined(status.node_ref, status.conditions) and status.initialization.infrastructure_provisioned:
         return "Running"
     if machine.spec.provider_id:
         return "Provisioned"

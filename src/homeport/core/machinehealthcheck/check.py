@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineHealthCheckChecks
 from homeport.capi.name import CONTROL_PLANE_LABEL, REMEDIATE_MACHINE, Condition, Reason
+from homeport.capi.object.joined import controller_of_cluster
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 
@@ -70,9 +71,14 @@ def check(target: Target, cluster: Cluster, checks: MachineHealthCheckChecks, no
     left = [seconds for seconds in (soon, later) if seconds is not None]
     if left:
         return Undecided(min(left))
-    if machine.metadata.deletion_timestamp or target.node is None:
+    if machine.metadata.deletion_timestamp or not _is_up(target):
         return Undecided()
     return Healthy()
+
+
+def _is_up(target: Target) -> bool:
+    controller = controller_of_cluster(target.machine.status.conditions)
+    return target.node is not None or (controller is not None and controller["status"] == "True")
 
 
 def _judged(machine: Machine, cluster: Cluster) -> bool:
@@ -88,6 +94,8 @@ def _check_node(
 ) -> tuple[str, list[str], float | None]:
     """(reason, what is wrong, seconds until something may be)"""
     ref = target.machine.status.node_ref
+    if ref is None and controller_of_cluster(target.machine.status.conditions) is not None:
+        return "", [], None  # a controller that never becomes a Node
     if ref is None:
         return _check_startup(target, cluster, checks, now)
     if target.node is None:

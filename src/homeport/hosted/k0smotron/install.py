@@ -14,7 +14,7 @@ from homeport.capi.k0s import place
 from homeport.capi.name import CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP
 from homeport.capi.remote import kubeconfig
 from homeport.capi.remote.pki import SECRET
-from homeport.capi.rule import DEFINED, OWN, Rule
+from homeport.capi.rule import CLUSTER_STATUS, DEFINED, OWN, Rule
 from homeport.client.protocol import Key, Query
 from homeport.hosted.k0smotron.admission import register
 from homeport.hosted.k0smotron.cluster import ClusterReconciler
@@ -91,13 +91,16 @@ COMPONENT = Component(
     rules=(
         Rule("k0smotron.io", DEFINED, OWN),
         Rule("", ("configmaps", "secrets", "services"), OWN),
-        Rule("", ("pods", "persistentvolumeclaims"), ("get", "list", "delete")),
+        Rule("", ("pods",), ("get", "list")),
+        Rule("", ("persistentvolumeclaims",), ("get", "list", "delete")),
         Rule("", ("namespaces",), ("create",)),
-        Rule("apps", ("statefulsets", "deployments"), OWN),
-        Rule("batch", ("cronjobs", "jobs"), OWN),
+        Rule("", ("nodes",), ("list",)),  # whose addresses lead to a Service of type NodePort
+        Rule("apps", ("statefulsets",), OWN),
+        Rule("batch", ("cronjobs",), OWN),
         Rule("networking.k8s.io", ("ingresses",), OWN),
         Rule("cluster.x-k8s.io", ("clusters",), ("patch",)),
         Rule(INFRASTRUCTURE_GROUP, DEFINED, ("patch",)),
+        Rule(INFRASTRUCTURE_GROUP, CLUSTER_STATUS, ("patch",)),
     ),
     places=(
         place.MANAGER,

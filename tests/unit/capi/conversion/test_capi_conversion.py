@@ -8,10 +8,11 @@ from typing import Any
 import orjson
 import pytest
 
-from homeport.capi.conversion import converters
+from homeport.capi.conversion import converters, register
 from homeport.capi.conversion.codec import parse_seconds, render_duration
 from homeport.capi.conversion.loss import ANNOTATION
 from homeport.capi.conversion.rule import ABSENT, find, put
+from homeport.runtime.webhook.hook import Hooks
 
 CORE = "cluster.x-k8s.io"
 GROUPS = {"KubeadmConfig": f"bootstrap.{CORE}", "KubeadmControlPlane": f"controlplane.{CORE}"}
@@ -355,9 +356,29 @@ def test_a_control_plane_is_ready_to_older_clients_when_a_replica_is() -> None:
     assert convert(new, "v1beta1")["status"]["ready"] is True
 
 
-def test_what_is_no_duration_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="nodeDrainTimeout: 'soon' is not a valid duration"):
-        convert(obj("Machine", "v1beta1", ("spec.nodeDrainTimeout", "soon")), "v1beta2")
+PLANE_TIMEOUT = "spec.kubeadmConfigSpec.clusterConfiguration.apiServer.timeoutForControlPlane"
+UNREADABLE = [
+    ("Machine", "spec.nodeDrainTimeout", "soon", "spec.nodeDrainTimeout"),
+    ("KubeadmControlPlane", "spec.remediationStrategy.retryPeriod", "5", "spec.remediationStrategy.retryPeriod"),
+    ("KubeadmControlPlane", PLANE_TIMEOUT, "1d", PLANE_TIMEOUT),
+    ("MachineHealthCheck", "spec.unhealthyConditions", [{"type": "Ready", "status": "False", "timeout": "5 m"}],
+     "spec.unhealthyConditions[0].timeout"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "path", "value", "field"), UNREADABLE)
+async def test_what_is_no_duration_comes_back_as_it_was_and_is_refused_by_name(
+    kind: str, path: str, value: Any, field: str
+) -> None:
+    old = obj(kind, "v1beta1", (path, value))
+    new = convert(old, "v1beta2")
+    assert find(convert(new, "v1beta1"), path) == value
+    hooks = Hooks()
+    register(hooks)
+    (known,) = [each for each in hooks if each.resource.kind == kind]
+    causes = [each for each in await known.find_converted_causes(new, None) if "duration" in each.message]
+    assert [(each.reason, each.field) for each in causes] == [("FieldValueInvalid", field)]
+    assert causes[0].message.endswith("is not a valid duration: expected for example 90s, 5m or 1h30m")
 
 
 DAMAGED = [

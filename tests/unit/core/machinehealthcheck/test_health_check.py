@@ -262,3 +262,17 @@ def test_what_is_accepted() -> None:
 def test_a_check_stays_in_its_cluster() -> None:
     causes = validate(body(), {"metadata": {}, "spec": {"clusterName": "other"}})
     assert [cause.field for cause in causes] == ["spec.clusterName"]
+
+
+def test_a_controller_without_a_node_is_judged_by_what_its_control_plane_reports() -> None:
+    checks = msgspec.convert(
+        {"unhealthyMachineConditions": [{"type": "ControllerHealthy", "status": "False", "timeoutSeconds": 50}]},
+        MachineHealthCheckChecks,
+    )
+
+    def verdict(status: str) -> object:
+        found = machine(node="", conditions=[said("ControllerHealthy", status, 60)])
+        return check(Target(found, None, node_known=True, connected=NOW - 5000), cluster(), checks, NOW)
+
+    assert verdict("True") == Healthy()
+    assert isinstance(verdict("False"), Unhealthy)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +20,14 @@ from homeport.controlplane.kubeadm.workload.upkeep import SYSTEM, observe_config
 from homeport.runtime.outcome import Wait
 
 POD = Resource("", "v1", "Pod", "pods")
-_POD_STATUS = ("phase", "conditions", "containerStatuses")
+_POD_METADATA = ("name", "namespace", "uid", "resourceVersion")
+_POD_LISTS = {"conditions": ("type", "status"), "containerStatuses": ("name", "state", "lastState")}
 STATIC_PODS = Query(namespace=SYSTEM, labels="tier=control-plane")
 GRACE_SECONDS = 50.0  # etcd may be silent for so long before that is reported
 LOST_SECONDS = 300.0  # without an answer for so long, what was known is worth nothing
 _FRESH_SECONDS = 1.0  # an answer of trouble is good for so long ...
 _GOOD_SECONDS = 10.0  # ... and one of health
-_KEPT_SECONDS = 100.0
+_KEPT_SECONDS = 600.0
 
 State = tuple[str, Any]
 
@@ -84,9 +85,8 @@ class Inspection:
             scope.findings.lost = scope.seen.lost
             return None
         scope.remote = remote
-        pods = remote.watch(POD, STATIC_PODS, self._pod_handler(cluster), slim=_slim_pod)
-        if not remote.has_synced(POD, STATIC_PODS):
-            pods = await remote.cached(POD, STATIC_PODS)
+        remote.watch(POD, STATIC_PODS, self._pod_handler(cluster), slim=_slim_pod)
+        pods = await remote.cached(POD, STATIC_PODS)
         if not scope.findings.initialized and _may_be_initialized(scope):
             scope.configuration = await observe_configuration(remote.client)
             scope.findings.initialized = scope.configuration is not None
@@ -98,14 +98,25 @@ class Inspection:
         scope.findings.etcd = scope.seen.etcd
         return None
 
+    def attend(self, scope: ControlPlaneScope, *, closely: bool) -> None:
+        """Whether Pods that change must be known at once. At rest they are known within a minute."""
+        if scope.remote is not None:
+            scope.remote.attend(POD, STATIC_PODS, closely=closely)
+
     async def refresh(self, scope: ControlPlaneScope) -> bool:
-        """Asks etcd once more, if what is known is not of this very moment. True: it was asked."""
-        known = self._views.get(scope.cluster_key)
-        if scope.remote is None or not self._asks(scope) or (known is not None and known[0] >= scope.now):
+        """Looks once more at what is not of this very moment. True: something was asked."""
+        if scope.remote is None:
             return False
-        scope.seen = replace(scope.seen, etcd=await self._etcd(scope, scope.remote, max_age=0.0))
-        scope.findings.etcd = scope.seen.etcd
-        return True
+        known = self._views.get(scope.cluster_key)
+        pods = scope.remote.is_at_rest(POD, STATIC_PODS)
+        etcd = self._asks(scope) and (known is None or known[0] < scope.now)
+        if pods:
+            found = await scope.remote.cached(POD, STATIC_PODS, max_age=0.0)
+            scope.seen = replace(scope.seen, pods={pod.name: pod for pod in found})
+        if etcd:
+            scope.seen = replace(scope.seen, etcd=await self._etcd(scope, scope.remote, max_age=0.0))
+            scope.findings.etcd = scope.seen.etcd
+        return pods or etcd
 
     def _asks(self, scope: ControlPlaneScope) -> bool:
         return etcd_managed(scope.kcp) and scope.findings.initialized
@@ -193,10 +204,15 @@ def _relevant(node: Unstructured) -> tuple[Any, ...]:
 def _slim_pod(pod: Unstructured) -> Unstructured:
     """What is read of a static Pod: its manifest, which is most of it, is the Machine's business."""
     status = pod.get("status") or {}
-    pod["status"] = {name: status[name] for name in _POD_STATUS if name in status}
-    pod.metadata.pop("annotations", None)
+    parts = {name: [_only(each, fields) for each in status.get(name) or ()] for name, fields in _POD_LISTS.items()}
+    pod["status"] = {"phase": status.get("phase"), **parts}
+    pod["metadata"] = _only(pod.metadata, _POD_METADATA)
     pod.pop("spec", None)
     return pod
+
+
+def _only(found: Mapping[str, Any], fields: tuple[str, ...]) -> dict[str, Any]:
+    return {name: found[name] for name in fields if name in found}
 
 
 def _pod_state(pod: Unstructured) -> tuple[Any, ...]:
