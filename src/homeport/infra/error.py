@@ -70,6 +70,10 @@ class Stale(ProviderError):
     """Somebody changed the thing between our read and our write: read again."""
 
 
+class Outdated(Stale):
+    """The version that we named is not the current one. Nothing else stands against the request."""
+
+
 class Rejected(ProviderError):
     """The vendor rejected this request, or a task that it started failed."""
 

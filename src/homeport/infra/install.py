@@ -104,7 +104,8 @@ def _add_sources(manager: Manager, provider: Provider[Any, Any, Any], links: _Li
 
         finalizers = (provider.source_finalizer, provider.former_finalizers)
         reconciler = SourceReconciler(manager, kind, *finalizers, users_of, provider.name)
-        controller = Controller(f"{provider.name}{kind.kind.lower()}", metadata_only(kind), reconciler, workers=2)
+        name, kept = f"{provider.name}{kind.kind.lower()}", metadata_only(kind)
+        controller = Controller(name, kept, reconciler, workers=2, predicate=reconciler.concerns)
         controller.map(provider.cluster_kind, sources_of, predicate=edited)
         if provider.machine_sources is not None:
             controller.map(provider.machine_kind, machine_sources_of, predicate=edited)

@@ -239,6 +239,11 @@ class ClusterDriver(Protocol[C, S]):
         """As `list_owned`, but may be seconds old: for vendors where one list of all machines serves many clusters."""
         return await self.list_owned(scope)
 
+    async def list_earlier(self, scope: ClusterScope[C, S]) -> Sequence[Owned]:
+        """As `list_owned`, before the first control plane is created: machines that are older than the objects of the
+        cluster. A provider that knows for certain that there are none need not read all machines."""
+        return await self.list_owned(scope)
+
     async def remove(self, scope: ClusterScope[C, S], owned: Owned) -> None:
         """Starts the deletion of an orphan that still carries its marks. It is not an error if it is gone."""
 
@@ -302,6 +307,10 @@ class Instances(Protocol[C, M, S, P]):
     def failure(self, scope: MachineScope[C, M, S], operation: Operation, task: Task, what: str) -> ProviderError:
         """The error of a task that failed. `what`: the first part of the message."""
         return Rejected(f"{what}: {task.error or 'the task failed without a message'}")
+
+    async def obstacle(self, scope: MachineScope[C, M, S]) -> str:
+        """What keeps the vendor from working on tasks of this machine, for messages; '' if nothing is known."""
+        return ""
 
     # -- for providers that watch machines in the background ---------------------------------------------------
 

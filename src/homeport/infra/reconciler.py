@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 from collections.abc import Awaitable
 from typing import Any, Generic, TypeVar
@@ -23,6 +24,10 @@ from homeport.runtime.reconciler import Scope
 
 O = TypeVar("O", bound=Object)
 S = TypeVar("S")
+T = TypeVar("T")
+
+LATE = "WaitingForAnswer"
+LATE_SECONDS = 3.0
 
 
 class ProviderScope(Scope[O]):
@@ -91,7 +96,7 @@ class ProviderReconciler(CapiReconciler[O, ProviderScope[O]], Generic[O]):
         if len(sources.secrets) == 1:
             scope.origin = f"Secret {sources.secrets[0]}"
         try:
-            session = await connecting
+            session = await self._answer(scope, connecting, f"the hypervisor of {scope.origin or 'this object'}")
         except ProviderError as shared:
             error = seen_from(scope.origin, shared)
             error.connecting = True
@@ -111,6 +116,29 @@ class ProviderReconciler(CapiReconciler[O, ProviderScope[O]], Generic[O]):
                 self.recorder.record(scope.object, policy_of(error).reason, error.message, warning=True)
         elif scope.asked:
             self._condition(scope, kind, True, "Succeeded")
+
+    async def _answer(self, scope: ProviderScope[O], asked: Awaitable[T], place: str, kind: str = "") -> T:
+        """What `asked` gives. One that lasts is reported meanwhile, on the condition `kind`, too: whoever looks at the
+        object of a slow vendor would see what it waited for before. An earlier failure says more, and stays."""
+        if is_provisioned(scope.object) or self._failures.get(scope.key):
+            return await asked
+        loop, reports = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+
+        def late() -> None:
+            reports.append(loop.create_task(self._report_late(scope, place, kind)))
+
+        timer = loop.call_later(LATE_SECONDS, late)
+        try:
+            return await asked
+        finally:
+            timer.cancel()
+            await asyncio.gather(*reports, return_exceptions=True)
+
+    async def _report_late(self, scope: ProviderScope[O], place: str, kind: str) -> None:
+        text = f"waiting for {place} to answer"
+        for each in filter(None, (self.condition, kind)):
+            self._condition(scope, each, False, LATE, text)
+        await self._store_interim(scope)
 
     def _report_wait(
         self, scope: ProviderScope[O], reason: str, message: str, *, warn: bool, quiet: bool = False

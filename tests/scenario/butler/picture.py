@@ -8,7 +8,7 @@ async with gallery(open_vendor) as g:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from homeport.api.butler.v1alpha1 import ImageSync
 from homeport.api.meta import Unstructured
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.machinery import condition
+from homeport.runtime.testing import shared_pki
 from homeport.sim.engine.download import Downloads
 from homeport.sim.engine.fault import Effect, Fault, FullDisk, ImportFailure, Match
 from homeport.sim.engine.wire import Listeners
@@ -30,6 +31,8 @@ from homeport.sim.harvester.kind import IMAGE
 from homeport.sim.network.wire import Fetcher
 from homeport.sim.prism.entity import Image
 from scenario.butler.infrastructure import NAMESPACE, Infrastructure, butler, infrastructure
+
+Answer = Callable[[BaseRequest], Awaitable[StreamResponse]]
 
 ONE = Key(NAMESPACE, "one")
 SCHEMATIC = "376567988ad370138ad8b2698212367b8edcb69b5fd68c80be1f2ec7d603b4ba"
@@ -49,12 +52,14 @@ class Gallery:
     def __init__(self, i: Infrastructure) -> None:
         self.i = i
         self.files: dict[str, bytes] = {}
+        self.answers: dict[str, Answer] = {}  # instead of a file
         self.requests: list[str] = []
         self._listeners = Listeners()
-        self._port = 0
+        self._port = self._tls_port = 0
 
     async def open(self) -> None:
         self._port = await self._listeners.serve(self._respond, "127.0.0.1", 0, None)
+        self._tls_port = await self._listeners.serve(self._respond, "127.0.0.1", 0, shared_pki().server_context())
         self.core.downloads = Downloads(Fetcher(lambda: "", lambda: b""))
 
     async def close(self) -> None:
@@ -64,11 +69,17 @@ class Gallery:
 
     async def _respond(self, request: BaseRequest) -> StreamResponse:
         self.requests.append(request.path)
+        if request.path in self.answers:
+            return await self.answers[request.path](request)
         found = self.files.get(request.path)
         return Response(status=404) if found is None else Response(body=found)
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self._port}{path}"
+
+    def untrusted_url(self, path: str) -> str:
+        """Of a server whose CA the vendor does not know."""
+        return f"https://127.0.0.1:{self._tls_port}{path}"
 
     @property
     def core(self) -> Any:

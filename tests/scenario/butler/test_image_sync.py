@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from functools import partial
 from pathlib import Path
 
 import pytest
+from aiohttp.web import BaseRequest, Response, StreamResponse
 
 from conformance.provider.harvester import open_harvester
 from conformance.provider.nutanix import open_nutanix
@@ -17,7 +19,7 @@ from homeport.machinery import condition
 from homeport.runtime.testing import virtual
 from homeport.sim.engine.fault import Drop, Fault, Match
 from scenario.butler.infrastructure import NAMESPACE, SYSTEM
-from scenario.butler.picture import ONE, SCHEMATIC, Gallery, gallery
+from scenario.butler.picture import ONE, SCHEMATIC, Answer, Gallery, gallery
 from scenario.capi.fault import Killer
 
 VENDORS: dict[str, Open] = {
@@ -112,6 +114,79 @@ async def test_a_file_that_does_not_exist_is_reported_with_its_url_and_tried_aga
         await g.ready(timeout=900)
         (picture,) = g.pictures()
         assert (picture.name, picture.size) == ("rocky-9", len(DISK))
+
+
+async def _refused(request: BaseRequest) -> StreamResponse:
+    return Response(status=403)
+
+
+async def _overloaded(request: BaseRequest) -> StreamResponse:
+    return Response(status=503)
+
+
+async def _half(request: BaseRequest) -> StreamResponse:
+    """The connection ends in the middle."""
+    answer = StreamResponse(headers={"Content-Length": str(len(DISK))})
+    await answer.prepare(request)
+    await answer.write(DISK[:100])
+    assert request.transport is not None
+    request.transport.close()
+    return answer
+
+
+async def _stalled(request: BaseRequest) -> StreamResponse:
+    """Nothing more comes, and the connection stays."""
+    answer = StreamResponse(headers={"Content-Length": str(len(DISK))})
+    await answer.prepare(request)
+    await answer.write(DISK[:100])
+    await asyncio.Event().wait()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "phase", "words"),
+    [
+        (_refused, "Failed", ("NotFound", "403", "may be read without a login")),
+        (_overloaded, "Downloading", ("Unreachable", "503", "it is tried again")),
+        (_half, "Downloading", ("Unreachable", "unexpected EOF", "it is tried again")),
+        (_stalled, "Downloading", ("Unreachable", "no data for 60 s", "it is tried again")),
+    ],
+    ids=["refused", "overloaded", "cut", "stalled"],
+)
+def test_a_source_that_fails_is_reported_and_leaves_no_half_image(
+    vendor: Open, answer: Answer, phase: str, words: tuple[str, ...]
+) -> None:
+    @virtual
+    async def run() -> None:
+        async with gallery(vendor) as g:
+            url = g.url("/rocky-9.qcow2")
+            g.answers["/rocky-9.qcow2"] = answer
+            await g.sync(source={"url": url})
+            sync = await g.until(phase, url, *words)
+            assert sync.status.provider_image_ref == ""
+            g.files["/rocky-9.qcow2"] = DISK
+            del g.answers["/rocky-9.qcow2"]
+            await g.ready(timeout=3600)
+            (picture,) = g.pictures()
+            assert picture.size == len(DISK)
+
+    run()
+
+
+@virtual
+async def test_a_server_with_a_certificate_that_the_vendor_does_not_trust_is_named_and_another_url_is_used(
+    vendor: Open,
+) -> None:
+    async with gallery(vendor) as g:
+        g.files["/rocky-9.qcow2"] = DISK
+        url = g.untrusted_url("/rocky-9.qcow2")
+        await g.sync(source={"url": url})
+        await g.until("Failed", "InvalidConfiguration", url, "x509", "a CA that is trusted there")
+        assert g.requests == []
+        await g.change({"source": {"url": g.url("/rocky-9.qcow2")}})
+        await g.ready()
+        (picture,) = g.pictures()
+        assert picture.size == len(DISK)
 
 
 @virtual

@@ -247,6 +247,7 @@ async def harvester_site(
             p.clock,
             pace=replace(QUICK, poll=2.0),
             programs=standin.first_of(ccm.programs(reach_from), standin.programs(reach_from)),
+            consoles=lambda machine, line: harvester.consoles.write(machine, line),
         )
         harvester = await Harvester.open(
             shared_pki(), world=world_file or world(), clock=p.clock, pace=pace, guests=fleet, network=network

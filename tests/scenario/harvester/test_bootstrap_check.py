@@ -10,10 +10,13 @@ import yaml
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
+from homeport.app.machine.console import read_kept
+from homeport.app.machine.find import find_machine
 from homeport.client.protocol import Key
-from homeport.providers.harvester.infracluster.resource import SECRET
+from homeport.providers.harvester.infracluster.resource import POD, SECRET
 from homeport.providers.harvester.machine.sshkey import SUCCESS_FILE
 from homeport.runtime.testing import virtual
+from homeport.sim.engine.fault import AddressLoss
 from homeport.sim.machine.vm import Machine as Guest
 from homeport.sim.machine.workload.kind import NODE
 from present import present
@@ -117,6 +120,17 @@ async def test_a_vm_that_ssh_does_not_reach_counts_once_its_node_has_joined() ->
         deaf.close()
 
 
+@virtual
+async def test_a_vm_that_loses_its_address_before_it_was_asked_says_so() -> None:
+    async with harvester_site() as site:
+        await _up(site)
+        site.fault(AddressLoss(seconds=120), kind="vm", entity="pet")
+        await site.have(*machine("pet", "#cloud-config\n"))
+        await site.condition(KubevirtMachine, "pet", CONDITION, "False", "does not exist on", timeout=110)
+        words = ("BootstrapNotFinished", "it reports no address, so that it can't be asked over SSH")
+        await site.condition(KubevirtMachine, "pet", CONDITION, "False", *words, timeout=600)
+
+
 class _Deaf:
     """Takes connections and never says a word."""
 
@@ -153,7 +167,7 @@ async def test_a_key_pair_of_the_user_is_used_and_checked() -> None:
         await site.patch(KubevirtCluster, NAME, {"spec": {"sshKeys": {"dataSecretName": "mine"}}})
         await site.have(*machine("pet", f"#cloud-config\nruncmd:\n- echo success > {SUCCESS_FILE}\n"))
         words = ("spec.sshKeys.dataSecretName", "Secret default/mine does not exist", "or remove spec.sshKeys")
-        await site.condition(KubevirtMachine, "pet", "Ready", "False", *words, timeout=120)
+        await site.condition(KubevirtMachine, "pet", "Ready", "False", *words, timeout=600)
         keys = await _keys(site)
         meta = {"name": "mine", "namespace": manifest.NAMESPACE}
         await site.have({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "stringData": {"pub": keys["pub"]}})
@@ -161,3 +175,37 @@ async def test_a_key_pair_of_the_user_is_used_and_checked() -> None:
         await site.condition(KubevirtMachine, "pet", "Ready", "False", *wrong, timeout=700)
         await site.patch(SECRET, "mine", {"stringData": keys})
         await site.condition(KubevirtMachine, "pet", CONDITION, "True", "Succeeded", timeout=900)
+
+
+NEWER = """#cloud-config
+write_files:
+- path: /run/kubeadm.yaml
+  content: |
+    apiVersion: kubeadm.k8s.io/v1beta3
+    kind: ClusterConfiguration
+    kubernetesVersion: v1.99.0
+runcmd: [kubeadm init --config /run/kubeadm.yaml]
+"""
+
+
+@virtual
+async def test_a_machine_whose_bootstrap_fails_quotes_the_console_of_its_vm() -> None:
+    """As KubeVirt keeps it: the log of a container in the Pod of the VM."""
+    async with harvester_site() as site:
+        await _up(site)
+        await site.have(*machine("pet", NEWER))
+        words = (
+            "KubeadmFailed",
+            "Node pet has not joined the cluster yet",
+            "Its console says",
+            "Kubelet version is lower",
+        )
+        await site.condition(KubevirtMachine, "pet", CONDITION, "False", *words, timeout=600)
+        [pod] = [each for each in (await site.infra.list(POD)).items if "pet" in each.name]
+        assert [each["name"] for each in pod["spec"]["containers"]] == ["compute", "guest-console-log"]
+        found = await find_machine(site.client, Key(manifest.NAMESPACE, "pet"))
+        kept = await read_kept(site.client, found, site.dial)
+        assert kept == _guest(site, "pet").console.text().splitlines()
+        # Credentials that lead nowhere: nothing is known, and the command says where else to look.
+        await site.patch(KubevirtCluster, NAME, {"spec": {"infraClusterSecretRef": {"name": "gone"}}})
+        assert await read_kept(site.client, found, site.dial) == []

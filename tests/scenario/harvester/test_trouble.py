@@ -19,7 +19,7 @@ from homeport.providers.harvester.infracluster.resource import CLAIM, MACHINE_UI
 from homeport.providers.harvester.machine.drain import CORDONED
 from homeport.runtime.cache import labels_of
 from homeport.runtime.testing import virtual
-from homeport.sim.engine.fault import WatchCut
+from homeport.sim.engine.fault import Status, WatchCut
 from scenario.harvester import manifest
 from scenario.harvester.site import NAMESPACE, Site, harvester_site, world
 
@@ -91,6 +91,18 @@ async def test_watches_that_end_all_the_time_lose_nothing() -> None:
         await site.delete(Cluster, NAME)
         await site.gone(Cluster, NAME)
         await site.empty()
+
+
+@virtual
+async def test_machines_that_run_report_a_broken_watch_though_they_look_only_every_five_minutes() -> None:
+    async with harvester_site() as site:
+        site.fault(WatchCut(seconds=20.0), verb="watch")
+        await site.have(*manifest.cluster_objects(NAME, 1, 1))
+        await site.running(NAME, 1, 1)
+        site.fault(Status(503))
+        for each in await site.all(KubevirtMachine):
+            words = ("InfrastructureReachable", "False", "Unreachable")
+            await site.condition(KubevirtMachine, each.metadata.name, *words, timeout=40)
 
 
 @virtual

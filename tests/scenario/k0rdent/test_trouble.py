@@ -152,3 +152,17 @@ async def test_a_template_that_can_not_be_used_is_reported() -> None:
         except NotFound:
             return
         raise AssertionError("a Cluster was made from a template that is not valid")
+
+
+@virtual
+async def test_a_cluster_without_a_deployment_wakes_no_reconcile_of_deployments() -> None:
+    async with deployments() as stage:
+        meta = {"name": "plain", "namespace": SPACE}
+        infra = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "NutanixCluster", "name": "plain"}
+        body = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": meta}
+        await stage.have({**body, "spec": {"infrastructureRef": infra}})
+        await stage.plane.until(Cluster, Key(SPACE, "plain"), lambda cluster: bool(cluster.status.conditions))
+        await stage.plane.settle()
+        controllers = stage.plane.manager.controllers
+        counts = next(each for each in controllers if each.name == "k0rdent-clusterdeployment").metrics.counts
+        assert sum(counts.values()) == 0

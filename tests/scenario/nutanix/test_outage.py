@@ -81,6 +81,40 @@ def test_a_cluster_stays_available_while_its_prism_central_can_not_be_asked(
     run()
 
 
+@pytest.mark.parametrize(
+    ("begin", "said"),
+    [
+        (lambda site: site.fault(Status(503)), "Unreachable"),
+        (lambda site: site.fault(Drop("before")), "Unreachable"),
+        (lambda site: site.fault(Status(401)), "AccessDenied"),
+        (lambda site: site.fault(Outage()), "does not know whether VM"),
+    ],
+    ids=["errors", "silence", "expired password", "lost cluster"],
+)
+def test_machines_that_run_report_within_two_seconds_what_a_new_one_has_found_out(
+    begin: Callable[[Site], None], said: str
+) -> None:
+    """A minute is how often they look by themselves."""
+
+    @virtual
+    async def run() -> None:
+        async with nutanix_site() as site:
+            await site.have(*manifest.cluster_objects(NAME, 1, 1))
+            await site.running(NAME, 1, 1)
+            known = [each.metadata.name for each in await site.list(NutanixMachine)]
+            await asyncio.sleep(61)  # to the beginning of a minute
+            begin(site)
+            await site.patch(MachineDeployment, f"{NAME}-md-0", {"spec": {"replicas": 2}})
+            await site.until(MachineDeployment, f"{NAME}-md-0", lambda m: m.status.replicas == 2, 30)
+            (new,) = {each.metadata.name for each in await site.list(NutanixMachine)} - set(known)
+            words = () if said == "AccessDenied" else ("is not available",) if "know" in said else ("Prism Central",)
+            await site.condition(NutanixMachine, new, "VMProvisioned", "False", *words, timeout=20)
+            for each in known:
+                await site.condition(NutanixMachine, each, REACHABLE, "False", said, timeout=2)
+
+    run()
+
+
 @virtual
 async def test_credentials_that_are_missing_are_reported_and_change_nothing_for_the_workload() -> None:
     async with nutanix_site() as site:

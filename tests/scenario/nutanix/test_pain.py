@@ -15,6 +15,7 @@ from conformance.provider.provider_plane import NAME, condition, key
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.client.protocol import MergePatch
 from homeport.runtime.testing import virtual
+from homeport.sim.engine.fault import Fault, Match, Status
 from homeport.sim.prism.entity import Category, Vm
 from present import present
 from scenario.nutanix import manifest
@@ -77,6 +78,21 @@ def test_a_category_that_others_carry_stays_and_does_not_hold_the_deletion(marks
             await n.g.plane.gone(n.vendor.cluster_kind, key(NAME), 120)
             assert n.vendor.cluster_objects(NAME) == [f"category KubernetesClusterName:{NAME}"]
             assert [vm.ext_id for vm in n.prism.world.vms] == [other.ext_id]
+
+    run()
+
+
+@pytest.mark.parametrize("version", ["v4", "v3"])
+def test_a_category_that_changes_while_it_is_deleted_goes_all_the_same(version: str) -> None:
+    """Prism Central then refuses the outdated version: that says nothing about who carries it."""
+
+    @virtual
+    async def run() -> None:
+        async with nutanix(version) as n:
+            n.prism.faults.add(Fault(Status(412), Match(method="DELETE", route="*categor*"), times=3))
+            await n.g.delete_cluster()
+            await n.g.plane.gone(n.vendor.cluster_kind, key(NAME), 120)
+            assert n.vendor.cluster_objects(NAME) == []
 
     run()
 

@@ -21,7 +21,7 @@ from homeport.client.errors import AlreadyExists
 from homeport.client.protocol import Key
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.testing import virtual
-from homeport.sim.engine.fault import Status
+from homeport.sim.engine.fault import Stale, Status
 from scenario.nutanix import manifest
 from scenario.nutanix.site import Site, nutanix_site
 
@@ -101,6 +101,32 @@ async def test_a_cluster_that_is_newer_than_the_backup_is_not_initialized_a_seco
         assert vms(site) == before
         (waiting,) = await site.list(NutanixMachine)
         await site.condition(NutanixMachine, waiting.metadata.name, "Ready", "False", "not initialized a second time")
+
+
+@pytest.mark.parametrize("v4", [True, False], ids=["v4", "v3"])
+def test_a_read_that_lags_behind_is_no_proof_that_a_cluster_is_new(v4: bool) -> None:
+    """The category of the cluster is there, with its VM in it, and Prism Central answers once that it is not."""
+
+    @virtual
+    async def run() -> None:
+        async with nutanix_site(v4=v4) as site:
+            objects = manifest.cluster_objects(NAME, 1, 0)
+            await site.have(*(each for each in objects if each["kind"] != "KubeadmControlPlane"))
+            await site.condition(NutanixCluster, NAME, "ReferencesResolved", "False", "WaitingForTemplates", PLANE)
+            backup = site.backup()
+            await site.have(*(each for each in objects if each["kind"] == "KubeadmControlPlane"))
+            await site.running(NAME, 1)
+            before = vms(site)
+            route = "/api/prism/*/config/categories" if v4 else "/api/nutanix/v3/categories/*/*"
+            site.fault(Stale(seconds=1e6), times=1, method="GET", route=route)
+            await site.restore(backup)
+            await site.have(*(each for each in objects if each["kind"] == "KubeadmControlPlane"))
+            await asyncio.sleep(WHILE / 2)
+            assert vms(site) == before
+            (waiting,) = await site.list(NutanixMachine)
+            await site.condition(NutanixMachine, waiting.metadata.name, "Ready", "False", "not initialized a second")
+
+    run()
 
 
 @virtual

@@ -133,7 +133,7 @@ async def test_the_class_of_the_example_becomes_a_cluster_that_goes_without_a_tr
         assert [vm.categories for vm in site.vms()] == [(category,)] * 3
         assert {image_of(site, vm) for vm in site.vms()} == {"ubuntu-22.04-kube-v1.29.0"}
         cluster = await site.get(Cluster, NAME)
-        assert cluster.spec.control_plane_endpoint.host == "10.0.0.101"
+        assert cluster.spec.control_plane_endpoint.host == "10.0.0.104"
         checks = await site.list(MachineHealthCheck)
         assert sorted(each.status.current_healthy for each in checks) == [1, 2]
         await site.delete(Cluster, NAME)

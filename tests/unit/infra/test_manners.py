@@ -62,6 +62,23 @@ async def test_an_endpoint_that_is_down_is_asked_by_one_and_less_and_less_often(
 
 
 @virtual
+async def test_the_first_failure_in_a_row_is_told_to_all_who_use_the_endpoint() -> None:
+    endpoint, told = Endpoint("e", LoopClock(), patience=3), list[str]()
+    endpoint.doubted.append(lambda: told.append("doubt"))
+    for expected in (1, 1):
+        await _fail(endpoint, Unreachable("it is down"))
+        assert len(told) == expected
+    async with endpoint.turn():
+        pass
+    await _fail(endpoint, Unreachable("it is down"))
+    assert len(told) == 2
+    await _fail(endpoint, Denied("no"))
+    assert len(told) == 3
+    await _fail(endpoint, Missing("no such VM"))
+    assert len(told) == 3
+
+
+@virtual
 async def test_a_refusal_is_an_answer_and_being_throttled_makes_everybody_wait() -> None:
     clock = LoopClock()
     endpoint = Endpoint("e", clock, patience=1)

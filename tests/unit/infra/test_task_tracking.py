@@ -39,7 +39,7 @@ async def test_a_task_that_takes_too_long_is_reported_with_the_name_of_the_vendo
     await asyncio.sleep(OVERDUE_SECONDS)
     wait = overdue.wait("uid", task, "Creating", "machine a is being created")
     assert wait.reason == "TaskOverdue"
-    assert wait.message.startswith("machine a is being created (40 %)")
+    assert wait.message.startswith("machine a is being created (task t, running, 40 %), for more than 15 minutes")
     assert "see in Acme" in wait.message
     other = Task("u", "running")
     assert overdue.wait("uid", other, "Creating", "machine a is being created").reason == "Creating"

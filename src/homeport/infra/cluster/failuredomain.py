@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -31,11 +32,12 @@ def render_failure_domains(domains: Sequence[FailureDomain], status: type[Any]) 
         }
         for each in domains
     }
-    if not is_listed(status):
+    if not is_listed(status):  # type: ignore[arg-type]  # a type is hashable
         return rendered
     return [{"name": name, **fields} for name, fields in rendered.items()]
 
 
+@functools.cache
 def is_listed(status: type[Any]) -> bool:
     """Whether `status.failureDomains` of a kind is a list."""
     field = typing.get_type_hints(status, include_extras=False)["failure_domains"]

@@ -17,7 +17,7 @@ from homeport.infra.error import ProviderError, policy_of
 from homeport.infra.machine.departure import Departures
 from homeport.infra.orphan.reconciler import Orphans
 from homeport.infra.orphan.witness import Witness
-from homeport.infra.preflight.check import check_cluster
+from homeport.infra.preflight.check import check_cluster, fold
 from homeport.infra.preflight.plan import Plans
 from homeport.infra.protocol import Check, ClusterScope, Provider, Session
 from homeport.infra.reconciler import ProviderReconciler, ProviderScope, is_provisioned
@@ -104,14 +104,17 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
         driver_scope = self._scope(scope, cluster, await self._connect(scope))
         if self.plans is not None:
             driver_scope.plan = await self.plans.of(cluster)
-        failed = self._report_checks(scope, await check_cluster(self._provider, driver_scope))
+        place = self._provider.location(driver_scope.session).name or self._provider.name
+        failed = self._report_checks(
+            scope, await self._answer(scope, check_cluster(self._provider, driver_scope), place)
+        )
         if failed is not None and not driver_scope.provisioned:
             return failed
         # Not earlier: the finalizer is the proof that the vendor may hold something. Without it the object can be
         # deleted without asking the vendor, which may be impossible for ever; a status can get lost.
         await self.hold_finalizer(scope)
         self._fence()
-        wait = await self._provider.cluster_driver.converge(driver_scope)
+        wait = await self._answer(scope, self._provider.cluster_driver.converge(driver_scope), place)
         if wait is not None:
             return wait
         await self._publish(scope, driver_scope)
@@ -136,14 +139,14 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
             self._report_check(scope, kind, bad)
         if not failed:
             return None
-        message = "; ".join(dict.fromkeys(check.message for check in failed))
+        message = fold(check.message for check in failed)
         waiting = all(check.waiting for check in failed)
         return Wait(failed[0].reason, message, after=_CHECK_AGAIN_SECONDS, warning=not waiting, quiet=waiting)
 
     def _report_check(self, scope: ProviderScope[C], kind: str, bad: Sequence[Check]) -> None:
         """Problems that block nothing are also recorded as events: otherwise no one would notice them."""
         reason = bad[0].reason if bad else "Succeeded"
-        message = "; ".join(dict.fromkeys(check.message for check in bad))
+        message = fold(check.message for check in bad)
         news = scope.report(kind, "False" if bad else "True", reason, message, rfc3339(self.clock.now()))
         if news and bad and all(check.advisory for check in bad):
             self.recorder.record(scope.object, reason, message, warning=True)

@@ -14,6 +14,7 @@ from homeport.api.meta import Resource
 from homeport.capi.name import MOVE_LABEL
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch, Write
+from homeport.runtime.cache import key_of
 from homeport.runtime.informer import metadata_only
 from homeport.runtime.manager import Manager
 
@@ -39,6 +40,13 @@ class SourceReconciler:
         self._write = Write(field_manager=f"homeport-{provider}")
         self._recorder = manager.recorder
         self._reported: set[str] = set()  # UIDs of those whose deletion waits
+
+    def concerns(self, old: Any, new: Any) -> bool:
+        """A predicate: most Secrets and ConfigMaps are not credentials. A cluster that begins to use one wakes it."""
+        del old
+        if new is None:
+            return False
+        return not self._finalizers.isdisjoint(new.metadata.finalizers) or any(True for _ in self._users(key_of(new)))
 
     async def reconcile(self, key: Key) -> None:
         found: Any = self._objects.get(key)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 
-import yaml
-
 from homeport.api.cluster.v1beta2 import Cluster, Machine
+from homeport.machinery import yaml
 from homeport.machinery.address import is_address
 
 # On a Cluster, "false": its control plane's address is announced by something else.
@@ -104,7 +103,7 @@ def render_manifest(address: VirtualAddress, *, super_admin: bool) -> str:
             ],
         },
     }
-    return yaml.safe_dump(pod, sort_keys=False)
+    return yaml.dump(pod)
 
 
 def _with_file(text: str, path: str, content: str) -> str:

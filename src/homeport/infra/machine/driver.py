@@ -48,10 +48,12 @@ class InstanceDriver(Generic[C, M, S]):
         self._overdue = Overdue(clock, instances.vendor)
         self._tasks: dict[str, TaskReference] = {}  # by the object's UID. The status has the same, but may lag behind.
         self._looks: dict[str, int] = {}  # how often a change was looked for in vain, by UID
+        self._unseen: dict[str, str] = {}  # the task that created a machine which is not shown, by UID
 
     def forget(self, uid: str) -> None:
         self._tasks.pop(uid, None)
         self._looks.pop(uid, None)
+        self._unseen.pop(uid, None)
         self._instances.stop_watching(uid)
         self._absence.seen(uid)
         self._overdue.forget(uid)
@@ -138,6 +140,7 @@ class InstanceDriver(Generic[C, M, S]):
         if instance is None:
             return await self._make(scope)
         self._instances.keep_id(scope, instance.id)
+        self._unseen.pop(scope.uid, None)
         if not instance.complete and self._task(scope) is None:
             return self._wait_for(scope, Task("", "running"), CREATING, f"VM {instance.name} is being created")
         if instance.power != "on":
@@ -161,7 +164,9 @@ class InstanceDriver(Generic[C, M, S]):
             return await self._create(scope)
         task = await self._state(scope, reference)
         if task is not None and task.unfinished:
-            return self._wait_for(scope, task, CREATING, f"VM {name} is being created")
+            held_up = await self._instances.obstacle(scope)
+            said = f"VM {name} is being created" + (f": {held_up}" if held_up else "")
+            return self._wait_for(scope, task, CREATING, said)
         self._end(scope)
         if task is None:
             # It may have ended long ago: what it made is found by its mark, and otherwise made again.
@@ -169,10 +174,17 @@ class InstanceDriver(Generic[C, M, S]):
         if task.status == "failed":
             await self._count_attempt(scope)
             raise self._instances.failure(scope, "create", task, f"VM {name} could not be created")
+        self._unseen[scope.uid] = task.id
         for each in await self._instances.find(scope):
             self._instances.keep_id(scope, each.id)
             return Wait(CREATING, f"VM {name} is made", after=0.0, quiet=True)
-        raise Missing(f"VM {name} was created but was not found: checking again")
+        raise Missing(self._unseen_text(scope, task.id))
+
+    def _unseen_text(self, scope: MachineScope[C, M, S], task_id: str) -> str:
+        return (
+            f"task {task_id.rpartition(':')[2]} has created VM {scope.name}, but {self._instances.vendor} does not "
+            "show it: its answers may be old, or somebody has deleted the VM; checking again"
+        )
 
     async def _create(self, scope: MachineScope[C, M, S]) -> Wait:
         prepared = await self._instances.prepare(scope)
@@ -185,6 +197,8 @@ class InstanceDriver(Generic[C, M, S]):
             raise
         log.info("VM is being created", vm=scope.name, task=task_id)
         self._begin(scope, "create", task_id)
+        if task_id and self._unseen.get(scope.uid) == task_id:  # the same request has the same answer
+            return self._wait_for(scope, Task("", "running"), CREATING, self._unseen_text(scope, task_id))
         return self._wait_for(scope, Task(task_id, "queued"), CREATING, f"VM {scope.name} is being created")
 
     async def _count_attempt(self, scope: MachineScope[C, M, S]) -> None:

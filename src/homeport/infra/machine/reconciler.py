@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ from homeport.runtime.reconciler import Phase
 C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound=Session)
+T = TypeVar("T")
 
 _MISSING_SECONDS = 30.0
 _GONE_SECONDS = 60.0
@@ -129,7 +130,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             return given
         driver_scope = await self._connected(scope, machine, cluster, infra_cluster)
         driver_scope.addresses = given
-        instance = await self._provider.machine_driver.observe(driver_scope)
+        instance = await self._asked(scope, driver_scope, self._provider.machine_driver.observe(driver_scope))
         if instance is None and driver_scope.has_run:
             return await_location(scope.object, self._provider.location(driver_scope.session)) or self._vanished(scope)
         self._missed.pop(scope.key, None)
@@ -141,7 +142,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
             await self._block_move(scope)
         self._fence()
         self._never_asked.pop(scope.key, None)
-        wait = await self._provider.machine_driver.converge(driver_scope, instance)
+        wait = await self._asked(scope, driver_scope, self._provider.machine_driver.converge(driver_scope, instance))
         if instance is not None:
             await self._publish(scope, driver_scope, instance)
         if wait is not None:
@@ -151,6 +152,10 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         # No event reports that somebody removes it or takes its address, so look again.
         self._wake(scope.key, after=self._provider.observe_seconds)
         return None
+
+    async def _asked(self, scope: ProviderScope[M], driver_scope: MachineScope[C, M, S], asked: Awaitable[T]) -> T:
+        place = self._provider.location(driver_scope.session).name or self._provider.name
+        return await self._answer(scope, asked, place, self._provider.conditions.instance)
 
     async def _prepare(
         self, driver_scope: MachineScope[C, M, S], machine: Machine, cluster: Cluster, infra_cluster: C
@@ -169,7 +174,7 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         if not driver_scope.control_plane or cluster.status.initialization.control_plane_initialized:
             return None
         scope = ClusterScope(cluster, infra_cluster, driver_scope.session, provisioned=True)
-        owned = await self._provider.cluster_driver.list_owned(scope)
+        owned = await self._provider.cluster_driver.list_earlier(scope)
         if not owned:
             return None
         known = frozenset(each.metadata.uid for each in self.objects)

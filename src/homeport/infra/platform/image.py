@@ -17,6 +17,7 @@ SYSTEM_MARK = "homeport-system"
 _NOT_THERE = re.compile(r"\b(404|410|403|401)\b|not found|no such host|NXDOMAIN", re.IGNORECASE)
 _CHECKSUM = re.compile(r"checksum", re.IGNORECASE)
 _NO_ROOM = re.compile(r"no space|not enough|insufficient|disk is full|out of space|exceed", re.IGNORECASE)
+_NO_TRUST = re.compile(r"x509|certificate|\bTLS\b|\bSSL\b", re.IGNORECASE)
 _NO_ANSWER = re.compile(r"could not download|timeout|timed out|connection|\b50[0-4]\b|\bEOF\b", re.IGNORECASE)
 
 
@@ -87,6 +88,11 @@ def import_error(text: str, order: ImageOrder, where: str) -> ProviderError:
         return Missing(
             f"{where} could not download {source}: {told}. Correct the URL, version or schematic, or check that the "
             "file may be read without a login"
+        )
+    if _NO_TRUST.search(told):
+        return Misconfigured(
+            f"{where} could not download {source}: {told}. Give the server a certificate of a CA that is trusted "
+            "there, or set spec.source to a URL of a server that has one"
         )
     if _NO_ANSWER.search(told):
         return Unreachable(

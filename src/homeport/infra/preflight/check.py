@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from homeport.api.meta import Object
@@ -60,3 +60,13 @@ async def check_cluster(provider: Provider[C, M, S], scope: ClusterScope[C, S]) 
 
 def passed(checks: Sequence[Check]) -> bool:
     return all(check.ok or check.advisory for check in checks)
+
+
+def fold(messages: Iterable[str]) -> str:
+    """One sentence for each cause: objects about which the same is said are named together."""
+    subjects: dict[str, list[str]] = {}
+    for each in dict.fromkeys(messages):
+        subject, colon, rest = each.partition(": ")
+        subjects.setdefault(rest if colon else "", []).append(subject)
+    plain = subjects.pop("", [])
+    return "; ".join([*plain, *(f"{' and '.join(named)}: {rest}" for rest, named in subjects.items())])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from homeport.infra.error import Denied, Throttled, Unreachable
@@ -15,6 +15,9 @@ class Endpoint:
 
     After `patience` failures in a row the breaker opens: for `rest` seconds (doubling up to `longest`) requests fail at
     once, then one is let through to try. Being throttled makes everybody wait.
+
+    `doubted` is called at the first failure in a row and at each refusal: what one request found out concerns all who
+    use the endpoint.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Endpoint:
         self._closed_until = 0.0
         self._trying = False
         self._last = self._origin = ""
+        self.doubted: list[Callable[[], None]] = []
 
     @property
     def open(self) -> bool:
@@ -69,6 +73,7 @@ class Endpoint:
             raise
         except Denied:
             self._succeed()  # it answers
+            self._doubt()
             raise
         else:
             self._succeed()
@@ -85,6 +90,8 @@ class Endpoint:
     def _fail(self, error: Unreachable) -> None:
         self._failures += 1
         self._last, self._origin = error.message, error.origin
+        if self._failures == 1:
+            self._doubt()
         over = self._failures - self._patience
         if over >= 0:
             pause = min(self._rest * 2 ** min(over, 10), self._longest)
@@ -93,6 +100,10 @@ class Endpoint:
     def _succeed(self) -> None:
         self._failures = 0
         self._last = ""
+
+    def _doubt(self) -> None:
+        for each in list(self.doubted):
+            each()
 
     async def _take_token(self) -> None:
         while True:

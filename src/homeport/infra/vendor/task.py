@@ -25,6 +25,7 @@ _OLD_SHARE, _OLD_SLOWEST = 0.1, 60.0
 
 
 AGAIN_SECONDS = 30.0  # the poller wakes who waits; this is for when it can't
+EARLY_SECONDS = 5.0  # most tasks are over by then: of the others, the first look says what they wait for
 OVERDUE_SECONDS = 900.0  # for longer than that no task of a machine works
 TaskStatus = Literal["queued", "running", "succeeded", "failed"]
 ReadTasks = Callable[[Sequence[str]], Awaitable[Sequence["Task"]]]
@@ -176,12 +177,14 @@ class Overdue:
         self._since.pop(uid, None)
 
     def wait(self, uid: str, task: Task, reason: str, message: str) -> Wait:
-        share = f" ({task.progress} %)" if task.progress else ""
+        share = f", {task.progress} %" if task.progress else ""
+        said = f"{message} (task {task.id.rpartition(':')[2]}, {task.status}{share})"
+        new = uid not in self._since
         if not self.holds(uid, task):
-            return Wait(reason, f"{message}{share}", after=AGAIN_SECONDS)
+            return Wait(reason, said, after=EARLY_SECONDS if new else AGAIN_SECONDS)
         text = (
-            f"{message}{share}, for more than {OVERDUE_SECONDS / 60:.0f} minutes: see in {self._vendor} what task "
-            f"{task.id.rpartition(':')[2]} waits for, and cancel it there if it hangs"
+            f"{said}, for more than {OVERDUE_SECONDS / 60:.0f} minutes: see in {self._vendor} what the task waits for, "
+            "and cancel it there if it hangs"
         )
         return Wait("TaskOverdue", text, after=AGAIN_SECONDS, warning=True)
 

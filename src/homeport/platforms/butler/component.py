@@ -11,7 +11,7 @@ from homeport.platforms.butler.definition import definitions
 from homeport.platforms.butler.infrastructure import CONTROLLERS as INFRASTRUCTURE
 from homeport.platforms.butler.install import install
 from homeport.platforms.butler.name import SYSTEM_NAMESPACE, TENANTS_NAMESPACE
-from homeport.platforms.butler.rule import RULES
+from homeport.platforms.butler.rule import PROVIDER_RULES, RULES
 from homeport.runtime.webhook.hook import Hooks
 
 
@@ -32,7 +32,7 @@ COMPONENT = Component(
     rules=RULES,
     places=(
         LogDeployment(SYSTEM_NAMESPACE, "butler-controller"),
-        LogDeployment(SYSTEM_NAMESPACE, "butler-provider-nutanix", INFRASTRUCTURE),
-        LogDeployment(SYSTEM_NAMESPACE, "butler-provider-harvester", INFRASTRUCTURE),
+        LogDeployment(SYSTEM_NAMESPACE, "butler-provider-nutanix", INFRASTRUCTURE, rules=PROVIDER_RULES),
+        LogDeployment(SYSTEM_NAMESPACE, "butler-provider-harvester", INFRASTRUCTURE, rules=PROVIDER_RULES),
     ),
 )

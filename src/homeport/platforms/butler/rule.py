@@ -23,6 +23,15 @@ def _granted() -> tuple[Rule, ...]:
     )
 
 
+_PROVIDED = ("providerconfigs", "machinerequests", "imagesyncs")
+# Of the controllers that talk to providers.
+PROVIDER_RULES = (
+    *(Rule(GROUP, (kind, f"{kind}/status"), ("patch",)) for kind in _PROVIDED),
+    # The policies of `author` ask for it when a finalizer is removed.
+    *(Rule(GROUP, (f"{kind}/finalizers",), ("update",)) for kind in _PROVIDED),
+    Rule("", ("configmaps",), ("list", *OWN)),  # records of VMs
+    Rule("", ("secrets",), ("get",)),  # credentials
+)
 RULES = (
     *_granted(),
     Rule(_RBAC, ("clusterroles", "clusterrolebindings", "roles", "rolebindings"), ("list", *OWN)),

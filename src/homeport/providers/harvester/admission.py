@@ -15,6 +15,7 @@ from homeport.api.kubevirt.v1alpha1 import (
 from homeport.api.meta import wire
 from homeport.capi.family import wrong_endpoint
 from homeport.capi.name import CLUSTER_NAME_LABEL
+from homeport.capi.object.template import immutable
 from homeport.client.errors import ApiError, Cause
 from homeport.client.protocol import Client, Key
 from homeport.infra.cluster.admission import endpoint_causes
@@ -33,7 +34,6 @@ _POOL_GROUP = "ipam.cluster.x-k8s.io"
 _TOP_SPEC = "spec"
 _TEMPLATE_SPEC = "spec.template.spec"
 _STRATEGIES = ("Always", "RerunOnFailure", "Halted", "Manual", "Once", "WaitAsReceiver")
-_IMMUTABLE = "Forbidden: immutable: Machines already use it; create a template with another name and refer to that"
 
 KINDS = (KubevirtMachine, KubevirtMachineTemplate, KubevirtCluster, KubevirtClusterTemplate)
 
@@ -101,7 +101,7 @@ def validate_template(obj: Json, old: Json | None) -> list[Cause]:
         return []
     causes = list(_machine_causes(spec, _TEMPLATE_SPEC))
     if old is not None and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
-        causes.append(Cause("FieldValueForbidden", _IMMUTABLE, _TEMPLATE_SPEC))
+        causes.append(Cause.forbidden(_TEMPLATE_SPEC, immutable(obj)))
     return causes
 
 
@@ -228,8 +228,7 @@ def validate_cluster_template(obj: Json, old: Json | None) -> list[Cause]:
         return []
     causes = list(_cluster_causes(_template_spec(obj), _TEMPLATE_SPEC))
     if old is not None and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
-        text = "Forbidden: immutable: create a template with another name and refer to that"
-        causes.append(Cause("FieldValueForbidden", text, _TEMPLATE_SPEC))
+        causes.append(Cause.forbidden(_TEMPLATE_SPEC, immutable(obj)))
     return causes
 
 

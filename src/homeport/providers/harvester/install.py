@@ -14,6 +14,7 @@ from homeport.providers.harvester.endpoint import vip_interface
 from homeport.providers.harvester.infracluster.connection import Connector, HarvesterSession
 from homeport.providers.harvester.machine.bootstrap import BootstrapChecks
 from homeport.providers.harvester.machine.driver import MachineDriver
+from homeport.providers.harvester.machine.observation import PROVISIONED
 from homeport.providers.harvester.machine.plan import capacity_of
 from homeport.providers.harvester.machine.sshkey import SshKeys
 from homeport.providers.harvester.preflight.check import Preflight
@@ -23,7 +24,7 @@ from homeport.runtime.manager import Manager
 CLUSTER_FINALIZER = "kubevirtcluster.infrastructure.cluster.x-k8s.io"
 MACHINE_FINALIZER = "kubevirtmachine.infrastructure.cluster.x-k8s.io"
 SOURCE_FINALIZER = "kubevirtcluster.infrastructure.cluster.x-k8s.io/credentials"
-CONDITIONS = Conditions(connection="InfrastructureConnected", instance="VMProvisioned", addresses="VMAddressesAssigned")
+CONDITIONS = Conditions(connection="InfrastructureConnected", instance=PROVISIONED, addresses="VMAddressesAssigned")
 
 
 def install(

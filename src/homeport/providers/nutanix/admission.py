@@ -18,6 +18,7 @@ from homeport.api.nutanix.v1beta1 import (
     NutanixMachineTemplate,
 )
 from homeport.capi.family import is_host, wrong_endpoint
+from homeport.capi.object.template import immutable
 from homeport.client.errors import Cause
 from homeport.infra.cluster.admission import endpoint_causes
 from homeport.infra.error import Misconfigured
@@ -81,12 +82,7 @@ def validate_template(obj: Json, old: Json | None) -> list[Cause]:
     spec = _template_spec(obj)
     causes = list(_machine_causes(spec, _TEMPLATE_SPEC))
     if old is not None and _template_spec(old) != spec and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
-        causes.append(
-            Cause.forbidden(
-                _TEMPLATE_SPEC,
-                "immutable: Machines already use it; create a template with another name and refer to that",
-            )
-        )
+        causes.append(Cause.forbidden(_TEMPLATE_SPEC, immutable(obj)))
     return causes
 
 

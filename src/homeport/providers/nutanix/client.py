@@ -22,6 +22,7 @@ from homeport.infra.error import (
     Exhausted,
     Misconfigured,
     Missing,
+    Outdated,
     ProviderError,
     Rejected,
     Stale,
@@ -274,8 +275,10 @@ class Client:
                 return self._denied(f"{said}; grant the role to the user of {self._credentials.origin}", code)
             case 404:
                 return Missing(said, code=code)
-            case 409 | 412 | 428:
+            case 409:
                 return Stale(said, code=code)
+            case 412 | 428:
+                return Outdated(said, code=code)
             case 429:
                 return Throttled(f"{about} is throttling", after=_after(reply.body), code=code)
             case 408 | 500 | 501 | 502 | 503 | 504:

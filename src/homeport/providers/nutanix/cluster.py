@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
@@ -18,11 +19,14 @@ from homeport.runtime.outcome import Wait
 log = structlog.get_logger(__name__)
 
 CATEGORY = "ClusterCategoryCreated"
+_NEW_SECONDS = 300.0  # for so long a category that we created is known to be without VMs of others
 
 
 class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
     def __init__(self, preflight: Preflight) -> None:
         self._preflight = preflight
+        # NutanixClusters whose category did not exist, by UID: the one they got, and when.
+        self._begun: dict[str, tuple[str, float]] = {}
 
     async def preflight(self, scope: Scope) -> Sequence[Check]:
         return await self._preflight.run(scope)
@@ -57,6 +61,8 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
             description = f"Machines of Kubernetes cluster {scope.name}, managed by Homeport"
             found = await prism.create_category(CLUSTER_CATEGORY, scope.name, description)
             lookup.know_category(found)
+            if found.is_new:
+                self._begun[scope.infra.metadata.uid] = found.id, asyncio.get_running_loop().time()
         return found
 
     # -- the way back ------------------------------------------------------------------------------------------
@@ -64,6 +70,7 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
     async def release(self, scope: Scope) -> Wait | None:
         """The category goes last. Clusters of other planes and namespaces may have the same name and so the same
         category: it stays while anything of theirs carries it, and never keeps this cluster from being deleted."""
+        self._begun.pop(scope.infra.metadata.uid, None)
         # Another plane may have deleted and created it since it was read: the cluster was there in between.
         scope.session.lookup.forget_category(CLUSTER_CATEGORY, scope.name)
         category = await self._category(scope, create=False)
@@ -92,6 +99,16 @@ class NutanixClusterDriver(ClusterDriver[NutanixCluster, PrismSession]):
 
     async def list_recent(self, scope: Scope) -> Sequence[Owned]:
         return await self._owned(scope, scope.session.inventory.vms)
+
+    async def list_earlier(self, scope: Scope) -> Sequence[Owned]:
+        """No VM can have been in a category that we created ourselves. This is known once and for a while: whoever
+        asks again may have created a VM meanwhile, and so may another replica whose objects a restore took away."""
+        begun, at = self._begun.pop(scope.infra.metadata.uid, ("", 0.0))
+        if begun and asyncio.get_running_loop().time() - at < _NEW_SECONDS:
+            category = await self._category(scope, create=False)
+            if category is not None and category.id == begun:
+                return []
+        return await self.list_owned(scope)
 
     async def _owned(self, scope: Scope, read: Callable[[], Awaitable[Sequence[Vm]]]) -> Sequence[Owned]:
         category = await self._category(scope, create=False)

@@ -54,8 +54,13 @@ class PrismSession:
     watch: Watch
     clock: Clock
     inventory: Inventory
+    endpoint: Endpoint
+
+    def __post_init__(self) -> None:
+        self.endpoint.doubted.append(self.watch.doubt)
 
     async def close(self) -> None:
+        self.endpoint.doubted.remove(self.watch.doubt)
         await self.tasks.close()
         await self.watch.close()
         await self.prism.close()
@@ -84,11 +89,9 @@ class Connector:
         return await self.connect(cluster)
 
     async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> PrismSession:
-        """`settings`: address, port, insecure and additionalTrustBundle (PEM)."""
-        target = parse_settings(settings)
-        return await self.session(
-            target, read_credentials(secret, "credentials"), target.inline_bundle.encode() or None
-        )
+        """`settings`: address, port, insecure, additionalTrustBundle (PEM), and origin (the Secret, for messages)."""
+        target, origin = parse_settings(settings), str(settings.get("origin") or "the Secret")
+        return await self.session(target, read_credentials(secret, origin), target.inline_bundle.encode() or None)
 
     async def session(self, target: Target, credentials: Credentials, bundle: bytes | None) -> PrismSession:
         """The one that all who use the same endpoint and credentials share."""
@@ -144,8 +147,8 @@ class Connector:
             await client.close()
             raise
         poller = Poller(prism.tasks, self._clock, VENDOR)
-        inventory = Inventory(prism, self._clock)
-        return PrismSession(prism, lookup, poller, Watch(prism, self._clock), self._clock, inventory)
+        inventory, watch = Inventory(prism, self._clock), Watch(prism, self._clock)
+        return PrismSession(prism, lookup, poller, watch, self._clock, inventory, endpoint)
 
     async def _target(self, infra: NutanixCluster) -> Target:
         central = infra.spec.prism_central

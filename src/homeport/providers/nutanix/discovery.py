@@ -28,10 +28,7 @@ async def discover(session: PrismSession) -> list[Entity]:
         *(_image(each, names) for each in images),
         *(_subnet(each, names) for each in subnets),
         *(Entity("storage", each.id, each.name, names.get(each.cluster_id, "")) for each in containers),
-        *(
-            Entity("host", host.id, host.name, names[at], details=_some(memory=_size(host.memory_bytes)))
-            for at, host in hosts
-        ),
+        *(Entity("host", host.id, host.name, names[at], details=_host_details(host)) for at, host in hosts),
         *(_domain(each, subnets) for each in elements),
     ]
 
@@ -89,6 +86,10 @@ def _places(ids: Sequence[str], names: Mapping[str, str]) -> str:
 
 def _some(**details: str) -> dict[str, str]:
     return {name: value for name, value in details.items() if value}
+
+
+def _host_details(host: Host) -> dict[str, str]:
+    return _some(cpu=str(host.threads or ""), memory=_size(host.memory_bytes))
 
 
 def _size(count: int) -> str:

@@ -77,6 +77,11 @@ class Lookup:
 
         return await self._one(self._elements, wanted, field, "cluster", usable)
 
+    async def disconnected(self, wanted: Identifier) -> Element | None:
+        """The cluster of this name, if Prism Central reports now that it can't reach it."""
+        found = _matching(await self._elements.get(younger_than=_NEW_SECONDS), wanted)
+        return next((each for each in found if not each.connected), None)
+
     async def subnet(self, wanted: Identifier, element: Element, field: str) -> Subnet:
         def usable(each: Subnet) -> bool:
             return each.kind == "OVERLAY" or not each.cluster_ids or element.id in each.cluster_ids

@@ -18,7 +18,7 @@ from homeport.infra.vendor.task import Poller, Task
 from homeport.providers.nutanix.address import explained
 from homeport.providers.nutanix.client import failed_task
 from homeport.providers.nutanix.connection import VENDOR, PrismSession
-from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, plan_vm
+from homeport.providers.nutanix.plan import CLUSTER_CATEGORY, MARK, FindDomain, Scope, place, plan_vm
 from homeport.providers.nutanix.prism.record import Category, NewVm, Vm
 from homeport.providers.nutanix.watch import Watch
 from homeport.runtime.outcome import Wait
@@ -115,6 +115,14 @@ class NutanixInstances(Instances[NutanixCluster, NutanixMachine, PrismSession, N
 
     def keep_task(self, scope: Scope, task: TaskReference | None) -> None:
         scope.infra.status.task = TaskRef(operation=task.operation, id=task.id) if task is not None else None
+
+    async def obstacle(self, scope: Scope) -> str:
+        wanted = place(scope, self._find_domain).cluster
+        found = None if wanted is None else await scope.session.lookup.disconnected(wanted)
+        if found is None:
+            return ""
+        scope.session.watch.doubt()  # machines that run there can't be managed either
+        return f"cluster {found.name!r} is not available: check its connection to Prism Central"
 
     def failure(self, scope: Scope, operation: Operation, task: Task, what: str) -> ProviderError:
         found = failed_task(task.error, task.codes, what)

@@ -1,7 +1,8 @@
 """Watches the VMs of machines with one list for all of them; enqueues the machines whose VM has changed.
 
 Prism Central has no watches. What runs is looked at once a minute; what is about to change (a VM that powers on, that
-gets its address) soon and then less and less often.
+gets its address) soon and then less and less often. When anybody finds out that Prism Central or one of its clusters
+does not answer, all who depend on it should say so, and not a minute later.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ _FIRST_SECONDS, _FACTOR, _SLOWEST_SECONDS = 0.25, 1.5, 15.0
 _FRESH_SECONDS = 1.5 * STEADY_SECONDS  # records are read every minute; an older one is no longer followed
 _GATHER_SECONDS = 0.02  # how long a question waits for others like it
 _FORGET_SECONDS = 900.0  # not asked for since: its object is gone
+_DOUBT_SECONDS = 5.0  # a doubt that comes sooner after the last one costs no request
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class _Watched:
     asked: float
     due: float
     delay: float = STEADY_SECONDS
+    sample: bool = False  # looked at for all VMs of its cluster
 
     @property
     def steady(self) -> bool:
@@ -57,6 +60,7 @@ class Watch:
         self._answering: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
         self._rescheduled = asyncio.Event()
+        self._doubted = -_DOUBT_SECONDS  # when, by the monotonic clock
 
     def __len__(self) -> int:
         return len(self._watched)
@@ -107,6 +111,18 @@ class Watch:
     def forget(self, who: str) -> None:
         self._watched.pop(who, None)
 
+    def doubt(self) -> None:
+        """Prism Central, or a cluster of it, may be away: looks at one VM of each cluster now, and at the others of a
+        cluster if that one can't be read or has changed."""
+        now = self._clock.monotonic()
+        if now - self._doubted < _DOUBT_SECONDS or not self._watched:
+            return
+        self._doubted = now
+        steady = sorted(self._watched.values(), key=lambda each: each.steady)  # others may have been looked at just now
+        for each in {each.vm.cluster_id: each for each in steady}.values():
+            each.sample = True
+        self._reschedule()
+
     # -- questions that come together ----------------------------------------------------------------------------
 
     async def _ask(self, vm_id: str, name: str) -> Vm | None:
@@ -155,6 +171,9 @@ class Watch:
     async def _look_on(self) -> None:
         while self._watched:
             self._rescheduled.clear()
+            if samples := {who: each for who, each in self._watched.items() if each.sample}:
+                await self._look(samples)
+                continue
             pause = min(each.due for each in self._watched.values()) - self._clock.monotonic()
             if pause > 0:
                 try:
@@ -183,17 +202,26 @@ class Watch:
             found = await self._read({each.vm.id: each.vm.name for each in due.values()})
         except ProviderError as error:
             log.info("VMs could not be read", error=error.message)
-            self._drop(due)
+            self._drop([*due, *self._neighbours(each for each in due.values() if each.sample)])
             return
         now = self._clock.monotonic()
+        for each in self._neighbours(
+            each for each in due.values() if _is_alarming(each, found.get(each.vm.id))
+        ).values():
+            each.due = now
         self._drop(who for who, each in due.items() if each.vm.id not in found)
         for who, each in due.items():
             if each.vm.id in found and self._watched.get(who) is each:
                 self._take(each, found[each.vm.id], now)
 
+    def _neighbours(self, some: Iterable[_Watched]) -> dict[str, _Watched]:
+        """All VMs of the clusters of these."""
+        clusters = {each.vm.cluster_id for each in some}
+        return {who: each for who, each in self._watched.items() if each.vm.cluster_id in clusters}
+
     def _take(self, held: _Watched, vm: Vm, now: float) -> None:
-        changed = _read_of(vm) != _read_of(held.vm)
-        held.vm, held.read_at = _kept(vm), now
+        changed = _differ(held.vm, vm)
+        held.vm, held.read_at, held.sample = _kept(vm), now, False
         held.delay = held.delay if held.steady else min(held.delay * _FACTOR, _SLOWEST_SECONDS)
         held.due = now + held.delay
         if changed:
@@ -209,6 +237,15 @@ class Watch:
 def _kept(vm: Vm) -> Vm:
     """Without its ETag, which may be another one by the time that somebody acts on it, and without its many words."""
     return replace(vm, etag="", raw=None)
+
+
+def _is_alarming(held: _Watched, now: Vm | None) -> bool:
+    """Whether the other VMs of its cluster may have changed, too."""
+    return now is not None and _differ(held.vm, now) and (held.sample or now.power == "unknown")
+
+
+def _differ(before: Vm, after: Vm) -> bool:
+    return _read_of(before) != _read_of(after)
 
 
 def _read_of(vm: Vm) -> tuple[Any, ...]:

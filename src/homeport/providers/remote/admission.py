@@ -13,6 +13,7 @@ from homeport.api.remote.v1beta2 import (
     RemoteMachineTemplate,
 )
 from homeport.capi.family import wrong_endpoint
+from homeport.capi.object.template import immutable
 from homeport.client.errors import Cause
 from homeport.providers.remote import conversion
 from homeport.runtime.webhook.hook import Hooks
@@ -140,8 +141,7 @@ def _endpoint_causes(spec: Json, path: str) -> Iterator[Cause]:
 
 def _kept(obj: Json, old: Json | None) -> Iterator[Cause]:
     if old is not None and _DRY_RUN not in (obj["metadata"].get("annotations") or {}):
-        text = "Forbidden: immutable: create a template with another name and refer to that"
-        yield Cause("FieldValueForbidden", text, _TEMPLATE_SPEC)
+        yield Cause.forbidden(_TEMPLATE_SPEC, immutable(obj))
 
 
 def _template_spec(obj: Json) -> Json:

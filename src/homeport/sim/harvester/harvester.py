@@ -36,6 +36,7 @@ from homeport.sim.harvester.admission.machine import BY_MAC
 from homeport.sim.harvester.admission.rule import macs
 from homeport.sim.harvester.balancer.balancing import FOLLOWED as BALANCED
 from homeport.sim.harvester.balancer.balancing import Balancing
+from homeport.sim.harvester.console import Consoles
 from homeport.sim.harvester.controller.claim import Claims
 from homeport.sim.harvester.controller.image import Images
 from homeport.sim.harvester.controller.instance import Instances
@@ -115,6 +116,7 @@ class Harvester:
         self.balancing = Balancing(core, network)
         self.hosting = Hosting(core, self.instances, self.launchers)
         self.loops.update({**self.balancing.loops, **self.hosting.loops})
+        self.consoles = Consoles(core, server.builtin.logs, self.instances.machine_of)
         self._wakes = Wakes(core, self.loops, self.launchers, self.instances)
 
     @classmethod
@@ -170,6 +172,7 @@ class Harvester:
         self.hosting.install(self.server.registry)
         mirror.index(POD, BY_INSTANCE, lambda pod: [labels(pod)[CREATED_BY]] if is_launcher(pod) else [])
         self._wakes.index()
+        self.consoles.start()
         mirror.index(VM, BY_MAC, macs)
         admission.install(self.server, self.core)
         Subresources(self.core, self.instances).install(self.server)

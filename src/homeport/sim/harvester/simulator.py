@@ -7,7 +7,6 @@ import contextlib
 import errno
 import shutil
 import socket
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -44,7 +43,6 @@ KUBECONFIG = "harvester-kubeconfig.yaml"
 DATABASE = "world.db"
 # Besides its address: what people call it in examples.
 NAMES = ("harvester", "harvester.example.com")
-_CONSOLE_KEPT = 500
 
 
 class HarvesterSimulator:
@@ -68,7 +66,6 @@ class HarvesterSimulator:
         self._faults = Injector(shared.clock, faults)
         self._journal = Journal()
         self._journal.on_entry = self._note
-        self._consoles: dict[str, deque[str]] = {}
         self._listeners = Listeners()
         self._opening = asyncio.Lock()
         self._harvester: Harvester | None = None
@@ -193,7 +190,8 @@ class HarvesterSimulator:
         return None
 
     def write_console(self, machine: str, line: str) -> str:
-        self._consoles.setdefault(machine, deque(maxlen=_CONSOLE_KEPT)).append(line)
+        if self._harvester is not None:
+            self._harvester.consoles.write(machine, line)
         return self._named(machine) or machine
 
     def describe(self) -> SimulatorState:
@@ -244,8 +242,9 @@ class HarvesterSimulator:
         del body
         match method, path:
             case "GET", ["console", name]:
-                lines = [line for machine, kept in self._consoles.items()
-                         if name in (machine, self._named(machine)) for line in kept]  # fmt: skip
+                if self._harvester is None:
+                    return Page("")
+                lines = self._harvester.consoles.read(lambda machine: name in (machine, self._named(machine)))
                 return Page("".join(f"{line}\n" for line in lines))
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from cryptography import x509
@@ -13,6 +14,7 @@ from homeport.apiserver.auth.certificate import Issuer, PrivateKey
 from homeport.runtime.clock import Clock
 from homeport.sim.hosted.datastore import Datastores, cluster_key
 from homeport.sim.hosted.storage import Storage
+from homeport.sim.machine.database import new_database
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.vm import Machine
 from homeport.sim.machine.workload import addon
@@ -20,6 +22,8 @@ from homeport.sim.machine.workload.cluster import WorkloadCluster
 from homeport.sim.machine.workload.controller import KUBELET
 from homeport.sim.machine.workload.facts import Facts
 from homeport.sim.machine.workload.trust.authority import Authority, HostedPki, make_authority
+
+Save = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,10 @@ class ServerFiles:
 
 
 class HostedClusters:
-    def __init__(self, fleet: Fleet, datastores: Datastores, clock: Clock) -> None:
+    def __init__(self, fleet: Fleet, datastores: Datastores, clock: Clock, save: Save) -> None:
+        """`save` writes which clusters there are, and the keys to their data."""
         self._fleet = fleet
+        self._save = save
         self._datastores = datastores
         self.clock = clock
         self._opening: dict[str, asyncio.Lock] = {}
@@ -70,13 +76,17 @@ class HostedClusters:
         pki = HostedPki.of(Authority(_issuer(files)), files.signing_key, hosts, self.clock)
         pki.given, pki.clients = files.server, files.clients
         fleet = self._fleet
-        made = await WorkloadCluster.start(facts, pki, None, fleet.network, self.clock, fleet.pace.rng)
+        database = new_database(fleet.databases)
+        made = await WorkloadCluster.start(
+            facts, pki, None, fleet.network, self.clock, fleet.pace.rng, database=database
+        )
         if storage.etcd is not None:
             await self._datastores.take_over(storage.etcd, storage.prefix, made)
         made.hosted, made.initialized = key, True
         made.containers.programs = fleet.programs
         made.controllers.play(frozenset())
         fleet.hosted[key] = made
+        await self._save()
         return made
 
     def lost(self, cluster: WorkloadCluster) -> asyncio.Event:

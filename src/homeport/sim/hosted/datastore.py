@@ -6,7 +6,7 @@ A cluster that control plane Pods serve holds its own objects. Clients of etcd s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ import orjson
 
 from homeport.apiserver.verb.write import encoder
 from homeport.sim.hosted.keyspace import Keyspace, KeyValue, within
+from homeport.sim.machine.database import drop_database, mark_lost
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.workload.cluster import WorkloadCluster
 
@@ -32,6 +33,7 @@ class Datastores:
         self.etcds: dict[str, Keyspace] = {}
         self._lost: dict[str, asyncio.Event] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self.keep: Callable[[], Awaitable[None]] = _nothing  # awaited before a change is acknowledged
 
     def open(self, name: str) -> Keyspace:
         return self.etcds.setdefault(name, Keyspace(name))
@@ -62,7 +64,9 @@ class Datastores:
         event = self._lost.pop(key, None)
         if event is not None:
             event.set()
-        task = asyncio.create_task(cluster.close(), name="end of a hosted cluster")
+        if cluster.database is not None:
+            mark_lost(cluster.database)
+        task = asyncio.create_task(_end(cluster), name="end of a hosted cluster")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -98,12 +102,28 @@ class Datastores:
 
     # -- saved -------------------------------------------------------------------------------------------------
 
+    def version(self) -> tuple[object, ...]:
+        """Differs after every change."""
+        return tuple(
+            (name, each.revision, each.auth_revision, each.enabled, each.leaderless, each.full, *each.claims)
+            for name, each in sorted(self.etcds.items())
+        )
+
     def dump(self) -> bytes:
         return msgspec.json.encode([self.etcds[name] for name in sorted(self.etcds)])
 
     def load(self, raw: bytes) -> None:
         """Raises msgspec.DecodeError."""
         self.etcds = {each.name: each for each in msgspec.json.decode(raw, type=list[Keyspace])}
+
+
+async def _nothing() -> None: ...
+
+
+async def _end(cluster: WorkloadCluster) -> None:
+    await cluster.close()
+    if cluster.database is not None:
+        await asyncio.to_thread(drop_database, cluster.database)
 
 
 def _keys(prefix: str, cluster: WorkloadCluster) -> Iterator[tuple[bytes, KeyValue]]:

@@ -67,6 +67,9 @@ class EtcdPort(GrpcPort):
     def tls(self) -> ssl.SSLContext | None:
         return self._tls
 
+    async def settled(self) -> None:
+        await self._datastores.keep()
+
     def calls_for(self, writer: asyncio.StreamWriter) -> dict[str, Call]:
         return EtcdCalls(self._datastores, self.name, _common_name(writer.transport)).calls()
 

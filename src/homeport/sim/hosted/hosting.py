@@ -2,7 +2,8 @@
 
     FOLDER/etcd.json     simulated etcds: users, roles, keys that no cluster has taken up
 
-The clusters themselves are kept with the machines: see `sim/machine/snapshot.py`.
+What a client of etcd or of a hosted cluster is told to be stored is on disk by then. Which clusters there are is kept
+with the machines: see `sim/machine/snapshot.py`.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import msgspec
 
 from homeport.apiserver.auth.file import make_private_dir, write_private
 from homeport.runtime.clock import Clock
+from homeport.runtime.task import uninterrupted
 from homeport.runtime.workload.coroutine import ContainerHandle, CoroutineContainer, CoroutineRunner
 from homeport.runtime.workload.runner import Launch, Runners
 from homeport.sim.hosted.apiserver import first, listen, run_apiserver
-from homeport.sim.hosted.cluster import HostedClusters
+from homeport.sim.hosted.cluster import HostedClusters, Save
 from homeport.sim.hosted.companion import run_controller_manager, run_kine, run_konnectivity, run_scheduler
 from homeport.sim.hosted.datastore import Datastores
 from homeport.sim.hosted.etcd import EtcdPort, client_ports, metric_ports
@@ -39,15 +41,18 @@ class HostingError(Exception):
 
 
 class Hosting:
-    """`register` its runners, `load` what was kept, `save` now and then."""
+    """`register` its runners, `load` what was kept. `save_fleet` writes the fleet, with the clusters that are new."""
 
-    def __init__(self, fleet: Fleet, clock: Clock, folder: Path | None = None) -> None:
+    def __init__(self, fleet: Fleet, clock: Clock, folder: Path | None = None, save_fleet: Save | None = None) -> None:
+        self._fleet = fleet
         self._clock = clock
         self._folder = folder
         self.pods = Pods(fleet.network, clock)
         self.datastores = Datastores(fleet)
-        self.clusters = HostedClusters(fleet, self.datastores, clock)
-        self._written = b""
+        self.datastores.keep = self.save
+        self.clusters = HostedClusters(fleet, self.datastores, clock, save_fleet or self.save)
+        self._written: tuple[object, ...] = ()
+        self._saving = asyncio.Lock()
 
     @cached_property
     def _health(self) -> HealthPort:
@@ -116,20 +121,34 @@ class Hosting:
             return
         file = self._folder / "etcd.json"
         try:
-            self._written = file.read_bytes()
-            self.datastores.load(self._written)
+            self.datastores.load(file.read_bytes())
+            self._written = self.datastores.version()
         except FileNotFoundError:
             return
         except (OSError, msgspec.DecodeError) as error:
             raise HostingError(f"{file}: can't be read ({error})") from error
 
     async def save(self) -> None:
-        encoded = self.datastores.dump()
-        if self._folder is None or encoded == self._written or (not self.datastores.etcds and not self._written):
-            return
-        make_private_dir(self._folder)
-        await asyncio.to_thread(write_private, self._folder / "etcd.json", encoded)
-        self._written = encoded
+        """Returns when everything that happened before is on disk."""
+        if self._folder is not None and self.datastores.version() != self._written:
+            await uninterrupted(self._save(self._folder))
+
+    async def _save(self, folder: Path) -> None:
+        async with self._saving:
+            version = self.datastores.version()
+            if version == self._written:
+                return
+            make_private_dir(folder)
+            await asyncio.to_thread(write_private, folder / "etcd.json", self.datastores.dump())
+            self._written = version
+
+    async def copy(self, target: Path) -> None:
+        """Everything as it is now, in a new folder."""
+        make_private_dir(target)
+        await asyncio.to_thread(write_private, target / "etcd.json", self.datastores.dump())
+        for cluster in self._fleet.hosted.copy().values():
+            if cluster.database is not None:
+                await cluster.server.store.backup(target / cluster.database.name)
 
     def forget(self, uid: str) -> None:
         """The Pod is deleted: what was in its own volumes is gone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -44,7 +45,8 @@ class Fleet:
 
     `images` says what is on an image; by default its name and its entry in the world do. `consoles` gets every line
     that a machine writes.
-    `programs` brings containers of workload clusters to life; without it, Pods only seem to run.
+    `programs` brings containers of workload clusters to life; without it, Pods only seem to run. `databases` is the
+    folder of hosted clusters: what they acknowledge is there at once; without it, it is in memory until the next save.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Fleet:
         images: Describe = describe,
         consoles: Callable[[str, str], None] | None = None,
         programs: Programs | None = None,
+        databases: Path | None = None,
     ) -> None:
         self.network = network
         self.clock = clock
@@ -67,6 +70,7 @@ class Fleet:
         self._images = images
         self._consoles = consoles
         self.programs = programs
+        self.databases = databases
         self._bootstraps: dict[str, asyncio.Event] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         network.follow(self._network_changed)

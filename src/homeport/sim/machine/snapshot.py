@@ -2,7 +2,7 @@
 after a loss of power, and go on where they were once their hypervisor powers them on.
 
     FOLDER/fleet.json      machines and clusters
-    FOLDER/<cluster>.db    what the API server of a cluster holds
+    FOLDER/<cluster>.db    what the API server of a cluster holds; hosted clusters hold it themselves (`database.py`)
 
 Machines that have not finished their first boot are not kept: they begin it again.
 """
@@ -24,6 +24,7 @@ from homeport.apiserver.auth.file import make_private_dir, write_private
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import Clock
+from homeport.sim.machine.database import drop_others, is_valid
 from homeport.sim.machine.fleet import Fleet
 from homeport.sim.machine.image import Image
 from homeport.sim.machine.vm import Machine
@@ -103,6 +104,7 @@ class _Cluster(msgspec.Struct, frozen=True):
     alarms: list[tuple[int, str]]
     unfinished: list[str]  # nodes of machines that are not kept
     hosted: str = ""
+    database: str = ""  # of a hosted cluster: its file, which is always up to date
 
 
 class _Fleet(msgspec.Struct, frozen=True):
@@ -140,6 +142,8 @@ class Snapshot:
         self._sweep(set(names.values()))
 
     async def _save_database(self, name: str, cluster: WorkloadCluster) -> None:
+        if cluster.database is not None:
+            return
         store = cluster.server.store
         changes = store.revision - cluster.beats
         if self._revisions.get(name) != changes:
@@ -158,9 +162,12 @@ class Snapshot:
             encoded = self._file.read_bytes()
             state = msgspec.json.decode(encoded, type=_Fleet)
         except FileNotFoundError:
+            await asyncio.to_thread(drop_others, fleet.databases, ())
             return
         except (OSError, msgspec.DecodeError) as error:
             raise SnapshotError(f"{self._file}: can't be read ({error})") from error
+        if fleet.databases is not None:
+            state = await asyncio.to_thread(self._settle_databases, fleet.databases, state)
         clusters = {each.id: await self._load_cluster(fleet, each) for each in state.clusters}
         machines = {each.id: _to_machine(fleet, each) for each in state.machines}
         for saved in state.clusters:
@@ -171,6 +178,22 @@ class Snapshot:
         for saved in state.clusters:
             await _miss(clusters[saved.id], saved.unfinished, fleet.clock)
 
+    def _settle_databases(self, folder: Path, state: _Fleet) -> _Fleet:
+        """Without clusters whose data were deleted after the last save."""
+        clusters = [self._move_database(folder, each) if each.hosted else each for each in state.clusters]
+        kept = [each for each in clusters if not each.hosted or is_valid(folder / f"{each.database}.db")]
+        drop_others(folder, {each.database for each in kept})
+        return msgspec.structs.replace(state, clusters=kept)
+
+    def _move_database(self, folder: Path, saved: _Cluster) -> _Cluster:
+        """Earlier versions had hosted clusters in memory, and saved copies of them with the others."""
+        if saved.database:
+            return saved
+        make_private_dir(folder)
+        with contextlib.suppress(FileNotFoundError):  # moved by a start that was interrupted
+            (self._folder / f"{saved.id}.db").replace(folder / f"{saved.id}.db")
+        return msgspec.structs.replace(saved, database=saved.id)
+
     async def _load_cluster(self, fleet: Fleet, saved: _Cluster) -> WorkloadCluster:
         clock = fleet.clock
         authority = _to_issuer(saved.authority) if saved.hosted else _to_authority(saved.authority, clock)
@@ -178,9 +201,12 @@ class Snapshot:
         pki = made.of(authority, load_key("sa", saved.signing_key), saved.hosts, clock)
         pki.secrets_key = saved.secrets_key
         etcd = None if saved.etcd_authority is None else _to_authority(saved.etcd_authority, clock)
-        copy = self._folder / f"{saved.id}.db"
+        database = None
+        if fleet.databases is not None and saved.database:
+            database = fleet.databases / f"{saved.database}.db"
+        copy = self._folder / f"{saved.id}.db" if database is None else None
         cluster = await WorkloadCluster.start(
-            saved.facts, pki, etcd, fleet.network, clock, fleet.pace.rng, copy_of=copy
+            saved.facts, pki, etcd, fleet.network, clock, fleet.pace.rng, copy_of=copy, database=database
         )
         cluster.initialized = True
         if saved.hosted:
@@ -255,6 +281,7 @@ def _of_cluster(cluster: WorkloadCluster, name: str, begun: Set[str]) -> _Cluste
         sorted(etcd.alarms),
         [node for node in cluster.kubelets if _unfinished(cluster, node, begun)],
         cluster.hosted,
+        "" if cluster.database is None else cluster.database.stem,
     )
 
 

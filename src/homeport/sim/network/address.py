@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ class Taken(Exception):
         self.owner = owner
 
 
+@lru_cache(maxsize=8192)  # the same few addresses, for each packet of the simulated network
 def normal(host: str) -> str:
     """One spelling per address or name: brackets, case and trailing dots don't count."""
     text = host.strip().removeprefix("[").removesuffix("]")

@@ -44,13 +44,26 @@ class Fetcher:
         except aiohttp.ClientHttpProxyError as error:
             return Fetched(error=f"could not download {url}: {error.message or error.status}")
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return Fetched(error=f"could not download {url}: {str(error) or type(error).__name__}")
+            return Fetched(error=f"could not download {url}: {_reason(error)}")
 
     def _tls(self) -> ssl.SSLContext:
         made = ssl.create_default_context()
         if pem := self._authority():
             made.load_verify_locations(cadata=pem.decode("ascii"))
         return made
+
+
+def _reason(error: Exception) -> str:
+    """As Go programs word it, which vendors use to download."""
+    if isinstance(error, aiohttp.ClientSSLError | aiohttp.ClientConnectorCertificateError):
+        return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
+    if isinstance(error, aiohttp.ClientPayloadError | aiohttp.ServerDisconnectedError):
+        return "unexpected EOF"
+    if isinstance(error, TimeoutError):
+        return f"timed out: no data for {_SILENCE_SECONDS:g} s"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "connect: connection refused"
+    return str(error) or type(error).__name__
 
 
 async def _read(answer: aiohttp.ClientResponse) -> Fetched:

@@ -59,6 +59,7 @@ class Filter:
         self._test = parser.parse()
         self.fields = frozenset(parser.fields)
         self.equals = parser.equals
+        self.among = parser.among
         self.contains = parser.contains
 
     def matches(self, entity: Mapping[str, Any]) -> bool:
@@ -74,6 +75,7 @@ class _Parser:
         self.fields: set[str] = set()
         # What must hold whatever else does: parts that nothing but `and` joins to the rest.
         self.equals: dict[str, Any] = {}  # name eq 'x'
+        self.among: dict[str, set[Any]] = {}  # name eq 'x' or name eq 'y'
         self.contains: dict[str, Any] = {}  # tags/any(t: t/key eq 'x'), under tags/key
 
     def parse(self) -> Test:
@@ -102,9 +104,16 @@ class _Parser:
 
     def _or(self) -> Test:
         parts = [self._and()]
+        if self._depth == 0:
+            self.among = {name: {value} for name, value in self.equals.items()}
         while self._take("or"):
+            if self._depth == 0:
+                self.equals = {}
             parts.append(self._and())
             if self._depth == 0:
+                self.among = {
+                    name: held | {self.equals[name]} for name, held in self.among.items() if name in self.equals
+                }
                 self.equals, self.contains = {}, {}
         return parts[0] if len(parts) == 1 else lambda scope: any(part(scope) for part in parts)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from homeport.apiserver.kinds.pod.log import LogBuffer
+from homeport.client.protocol import Key
 from homeport.infra.machine.console import read_sign
 from homeport.providers.harvester.infracluster.resource import POD
 from homeport.providers.harvester.machine.console import read_console
@@ -31,12 +32,12 @@ async def test_the_newest_lines_are_read_where_a_log_is_kept(containers: tuple[s
     async with connector() as made, served() as (harvester, url):
         ca = {"certificate-authority-data": encoded(shared_pki().ca_pem)}
         session = await made.open({}, {"kubeconfig": kubeconfig(url, admin(shared_pki()), **ca)})
-        assert await read_console(session, "harbour-cp-1") == ()
+        assert await read_console(session, Key("default", "harbour-cp-1")) == ()
         await session.client.create(launcher(*containers), kind=POD)
         log = LogBuffer()
         log.write(SAYS)
         harvester.server.builtin.logs.register("default", "virt-launcher-harbour-cp-1-abcde", "guest-console-log", log)
-        lines = await read_console(session, "harbour-cp-1")
+        lines = await read_console(session, Key("default", "harbour-cp-1"))
         assert list(lines) == ([SAYS] if len(containers) > 1 else [])
 
 

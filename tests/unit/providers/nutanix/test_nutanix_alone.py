@@ -80,8 +80,10 @@ async def test_wrong_settings_are_refused_by_field_and_wrong_credentials_by_the_
         await provider.connector.open({}, SECRET)
     with pytest.raises(Misconfigured, match="NUTANIX_USER"):
         await provider.connector.open(settings(site), {})
-    with pytest.raises(Denied):
-        await provider.connector.open(settings(site), {**SECRET, "NUTANIX_PASSWORD": "wrong"})
+    with pytest.raises(Denied, match="rejects the credentials of Secret default/prism: correct the user name"):
+        await provider.connector.open(
+            {**settings(site), "origin": "Secret default/prism"}, {**SECRET, "NUTANIX_PASSWORD": "wrong"}
+        )
 
 
 async def test_preflight_works_on_references_alone(site: Site, provider: Nutanix) -> None:

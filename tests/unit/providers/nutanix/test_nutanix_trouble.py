@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from homeport.infra.vendor.endpoint import Endpoint
 from homeport.infra.vendor.task import Poller
 from homeport.infra.vendor.trouble import Trouble
 from homeport.providers.nutanix.connection import VENDOR, PrismSession
@@ -34,7 +35,8 @@ class Later(SystemClock):
 async def session_of(site: Site, version: str, clock: SystemClock) -> PrismSession:
     prism = await site.verbs(version)
     lookup, poller = Lookup(prism, clock), Poller(prism.tasks, clock, VENDOR)
-    return PrismSession(prism, lookup, poller, Watch(prism, clock), clock, Inventory(prism, clock))
+    endpoint, inventory = Endpoint("Prism Central", clock), Inventory(prism, clock)
+    return PrismSession(prism, lookup, poller, Watch(prism, clock), clock, inventory, endpoint)
 
 
 async def seen(folder: Path, version: str, faults: str, clock: SystemClock, *machines: str) -> list[Trouble]:

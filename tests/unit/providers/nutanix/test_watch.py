@@ -155,6 +155,59 @@ def test_when_nobody_answers_everybody_looks_for_himself_and_the_watch_rests(err
 
 
 @virtual
+async def test_a_doubt_costs_one_vm_of_each_cluster_and_wakes_nobody_if_it_was_unfounded() -> None:
+    watch, vendor, woken = make("a", "b", "c")
+    vendor.change("c", cluster_id="other")
+    await found(watch, woken, "a", "b", "c")
+    for _ in range(10):
+        watch.doubt()
+        await asyncio.sleep(0.1)
+    assert vendor.asked[1:] == [["b", "c"]]
+    assert woken == []
+    await asyncio.sleep(5)
+    watch.doubt()
+    await asyncio.sleep(0.1)
+    assert vendor.asked[2:] == [["b", "c"]]
+    await watch.close()
+
+
+@virtual
+async def test_a_doubt_that_is_confirmed_wakes_all_at_once() -> None:
+    watch, vendor, woken = make("a", "b", "c")
+    await found(watch, woken, "a", "b", "c")
+    vendor.error = Unreachable("down")
+    watch.doubt()
+    await asyncio.sleep(0.1)
+    assert sorted(woken) == ["a", "b", "c"]
+    await watch.close()
+
+
+@virtual
+async def test_a_cluster_that_is_lost_wakes_its_own_machines_and_no_others() -> None:
+    watch, vendor, woken = make("a", "b", "c", "d")
+    vendor.change("d", cluster_id="other")
+    await found(watch, woken, "a", "b", "c", "d")
+    for each in ("a", "b", "c"):
+        vendor.change(each, power="unknown")
+    watch.doubt()
+    await asyncio.sleep(0.1)
+    assert sorted(woken) == ["a", "b", "c"]
+    await watch.close()
+
+
+@virtual
+async def test_the_first_look_at_a_lost_cluster_wakes_all_its_machines_without_a_doubt() -> None:
+    watch, vendor, woken = make("a", "b")
+    await found(watch, woken, "a", "b")
+    watch.hurry("of-a")
+    for each in ("a", "b"):
+        vendor.change(each, power="unknown")
+    await asyncio.sleep(0.5)
+    assert sorted(woken) == ["a", "b"]
+    await watch.close()
+
+
+@virtual
 async def test_who_is_not_asked_for_any_more_is_not_looked_at_for_ever() -> None:
     watch, vendor, woken = make("a")
     await found(watch, woken, "a")

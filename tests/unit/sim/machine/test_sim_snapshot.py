@@ -95,6 +95,27 @@ async def test_a_machine_that_joins_while_the_database_is_copied_joins_again(
         assert "Successfully registered node worker-0" in console, console
 
 
+async def test_a_machine_whose_node_is_saved_and_that_is_not_saved_itself_joins_again(tmp_path: Path) -> None:
+    """The process was killed after the database was written, and before the machines were."""
+    async with simulation() as before:
+        await before.cluster_up()
+        snapshot = Snapshot(tmp_path)
+        await snapshot.save(before.fleet)
+        machines = (tmp_path / "fleet.json").read_bytes()
+        await before.boot("worker-0", join_data(before.secrets))
+        uid = (await before.node("worker-0"))["metadata"]["uid"]
+        await snapshot.save(before.fleet)
+        (tmp_path / "fleet.json").write_bytes(machines)
+    async with simulation() as sim:
+        await again(before, sim, tmp_path)
+        await sim.boot("cp-0", address="10.0.0.11", again=True)
+        console = await sim.boot("worker-0", join_data(sim.secrets), address="10.0.0.12", again=True)
+        assert "Successfully registered node worker-0" in console, console
+        node = await sim.node("worker-0")
+        ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
+        assert (node["metadata"]["uid"], ready["status"]) == (uid, "True")
+
+
 async def test_a_node_whose_machine_is_gone_is_given_up(tmp_path: Path) -> None:
     async with simulation() as before:
         await site(before)

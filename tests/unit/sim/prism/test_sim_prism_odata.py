@@ -82,6 +82,14 @@ def test_a_filter_knows_its_fields_and_plain_equalities() -> None:
     assert Filter("not (name eq 'a')").equals == {}
 
 
+def test_a_filter_knows_between_which_values_of_a_field_it_chooses() -> None:
+    assert Filter("name eq 'a' or name eq 'b' or name eq 'c' and size eq 1").among == {"name": {"a", "b", "c"}}
+    assert Filter("name eq 'a' and size eq 1").among == {"name": {"a"}, "size": {1}}
+    assert Filter("name eq 'a' or size eq 1").among == {}
+    assert Filter("name eq 'a' or not (name eq 'b')").among == {}
+    assert Filter("(name eq 'a' or name eq 'b') and size eq 1").among == {"size": {1}}
+
+
 def test_order_is_by_several_fields_in_either_direction() -> None:
     items: list[dict[str, Any]] = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}, {"a": 1, "b": "z"}, {"b": "w"}]
     result = ordered(items, parse_order("a desc, b"))

@@ -66,7 +66,9 @@ class ManagementAddonReconciler(ObjectReconciler[ManagementAddon, ManagementScop
         for kind in (AddonDefinition, ButlerConfig):
             self.controller.map(kind, self.all_keys, predicate=_spec_changed)
         self.controller.map(ManagementAddon, self._others)
-        setup.manager.job(self._prepare)
+        if setup.runs(self.controller_name):
+            setup.manager.job(self._own.run)
+            setup.manager.job(self._prepare)
 
     async def _prepare(self) -> None:
         """At the start: what is written from now on has been checked."""

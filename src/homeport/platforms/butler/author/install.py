@@ -22,6 +22,7 @@ from homeport.platforms.butler.name import FIELD_MANAGER
 
 _LOG = logging.getLogger(__name__)
 _LOOK_SECONDS = 60.0
+_WITH = "butler-tenantcluster"  # the policies are kept by the Deployment that has this controller
 _KINDS: dict[str, Resource] = {each.kind: each for each in (POLICY, BINDING)}
 
 
@@ -50,7 +51,7 @@ def join(server: EmbeddedServer) -> None:
 
 
 def install(setup: Setup) -> None:
-    if not setup.environment.embedded:
+    if not setup.environment.embedded and setup.runs(_WITH):
         setup.manager.job(Policies(setup.manager.client).run)
 
 

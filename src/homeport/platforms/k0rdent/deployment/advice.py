@@ -11,6 +11,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine
 from homeport.api.meta import Resource
+from homeport.capi.object.joined import has_joined
 from homeport.capi.remote.workload import Remote
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Query
@@ -39,7 +40,8 @@ def late_machines(machines: Iterable[Machine], now: float) -> Late:
     waits: list[float] = []
     for each in machines:
         since = _running_since(each)
-        if since is None or each.status.node_ref is not None or each.metadata.deletion_timestamp:
+        joined = has_joined(each.status.node_ref, each.status.conditions)
+        if since is None or joined or each.metadata.deletion_timestamp:
             continue
         left = since + JOIN_SECONDS - now
         if left > 0:

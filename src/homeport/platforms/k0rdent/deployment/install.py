@@ -34,7 +34,7 @@ from homeport.runtime.informer import metadata_only
 def install(setup: Setup) -> ClusterDeploymentReconciler:
     reconciler = ClusterDeploymentReconciler(setup)
     controller, wakes = reconciler.controller, _Wakes(reconciler)
-    controller.map(Cluster, _of_cluster)
+    controller.map(Cluster, wakes.of_cluster)
     controller.map(ServiceSet, lambda obj: (Key(obj.metadata.namespace, obj.spec.cluster),))
     controller.map(ServiceTemplate, wakes.of_service_template)
     controller.map(ServiceTemplateChain, wakes.of_service_template)
@@ -58,6 +58,12 @@ class _Wakes:
         self._credentials = reconciler.informers.get(Credential).cache
         self._templates = reconciler.informers.get(ClusterTemplate).cache
         self._authentications = reconciler.informers.get(ClusterAuthentication).cache
+
+    def of_cluster(self, cluster: Cluster) -> Iterable[Key]:
+        """Most Clusters have no ClusterDeployment. One that is not in the cache yet wakes itself when it comes."""
+        meta = cluster.metadata
+        keys = {key_of(cluster), Key(meta.namespace, meta.labels.get(RELEASE_NAME_LABEL, ""))}
+        return [key for key in keys if key in self._deployments]
 
     def of_namespace(self, obj: Object) -> Iterable[Key]:
         return [key_of(each) for each in self._deployments.list(obj.metadata.namespace)]
@@ -92,11 +98,6 @@ class _Wakes:
     def node_changed(self, cluster: Key, old: Any, new: Any) -> None:
         if self._deployments.get(cluster) is not None and _taints(old) != _taints(new):
             self._controller.wake(cluster)
-
-
-def _of_cluster(cluster: Cluster) -> Iterable[Key]:
-    meta = cluster.metadata
-    return {key_of(cluster), Key(meta.namespace, meta.labels.get(RELEASE_NAME_LABEL, ""))}
 
 
 def _taints(node: Any) -> set[str]:

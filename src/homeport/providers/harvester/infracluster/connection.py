@@ -193,11 +193,11 @@ class Connector:
         return await self._shared(await self.access(ref, namespace))
 
     async def open(self, settings: Mapping[str, Any], secret: Mapping[str, str]) -> HarvesterSession:
-        """`settings`: namespace, and key (of the kubeconfig in the Secret). `secret`: its decoded data."""
+        """`settings`: namespace, key (of the kubeconfig in the Secret), and origin, the Secret's name in messages."""
         key = str(settings.get("key") or _KEY)
         content = secret.get(key, "").encode()
         namespace = str(settings.get("namespace") or secret.get("namespace") or "")
-        return await self.session(content, namespace, f"the Secret, key {key}")
+        return await self.session(content, namespace, f"{settings.get('origin') or 'the Secret'}, key {key}")
 
     async def session(self, content: bytes, namespace: str, origin: str) -> HarvesterSession:
         """From a kubeconfig. `origin`: where it was read, for messages."""

@@ -34,6 +34,7 @@ _TLS = "TLS with "
 _NO_CONNECTION = "no connection to "
 _NO_ANSWER = "no answer in time"
 _DENIED = "denied the request"
+_SENT = "it may have been carried out"
 
 
 def provider_error(error: ApiError, server: str, origin: str) -> ProviderError:
@@ -81,7 +82,9 @@ def _explained(text: str, server: str, origin: str) -> str:
             "name or address that its certificate has, or set insecure-skip-tls-verify: true for a first test"
         )
     if _NO_ANSWER in text:
-        return f"{server} did not answer in time: {text}"
+        return f"{server} did not answer in time ({text.partition(' on ')[0]})" + (
+            "; " + _SENT if _SENT in text else ""
+        )
     if not text.startswith(_NO_CONNECTION):
         return f"{server}: {text}"
     parts = urlsplit(server)

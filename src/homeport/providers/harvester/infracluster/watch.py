@@ -1,7 +1,8 @@
 """What is watched in an infrastructure cluster: one watch per kind and namespace, whatever the number of machines.
 
 Machines are woken by changes of their own objects. A cache answers while its watch works; when the watch is broken, or
-an object is missing in the cache, the server itself is asked.
+an object is missing in the cache, the server itself is asked. When a watch breaks, all machines are woken: those that
+run should report at once that they can't be managed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
@@ -31,6 +33,7 @@ class Watches:
         self._tasks: list[asyncio.Task[None]] = []
         self._wakes: dict[str, Wake] = {}  # by who is woken
         self._followers: dict[tuple[Resource, Key], set[str]] = {}
+        self._broken: set[tuple[Resource, str]] = set()  # watches that everybody knows of
 
     def __len__(self) -> int:
         return len(self._informers)
@@ -74,17 +77,17 @@ class Watches:
     async def find(self, kind: Resource, key: Key) -> Unstructured | None:
         """As the cache has it. None: it is not there, or the watch does not work at the moment."""
         informer = await self._informer(kind, key.namespace)
-        return informer.cache.get(key) if _works(informer) else None
+        return informer.cache.get(key) if self._works(informer) else None
 
     async def list(self, kind: Resource, namespace: str) -> list[Unstructured] | None:
         """None: the watch does not work at the moment."""
         informer = await self._informer(kind, namespace)
-        return list(informer.cache) if _works(informer) else None
+        return list(informer.cache) if self._works(informer) else None
 
     def note(self, kind: Resource, obj: Unstructured) -> None:
         """A write of our own, which the watch has not reported yet."""
         informer = self._informers.get((kind, obj.namespace))
-        if informer is not None and _works(informer):
+        if informer is not None and self._works(informer):
             informer.cache.put(obj)
 
     async def _informer(self, kind: Resource, namespace: str) -> Informer[Unstructured]:
@@ -93,6 +96,7 @@ class Watches:
             query = Query(namespace=namespace, labels=_SELECTORS.get(kind, ""))
             made = Informer(self._client, kind, query, measured=False)
             made.on_change(self._handler(kind))
+            made.on_trouble = partial(self._break, (kind, namespace))
             self._informers[kind, namespace] = made
             name = f"informer {kind.qualified} of the infrastructure cluster"
             self._tasks.append(asyncio.get_running_loop().create_task(made.run(), name=name))
@@ -102,6 +106,18 @@ class Watches:
                     await made.settled.wait()
         return made
 
+    def _works(self, informer: Informer[Unstructured]) -> bool:
+        works = informer.synced.is_set() and not informer.error
+        if works:
+            self._broken.discard((informer.resource, informer.query.namespace))
+        return works
+
+    def _break(self, place: tuple[Resource, str]) -> None:
+        if place not in self._broken:
+            self._broken.add(place)
+            for wake in list(self._wakes.values()):
+                wake()
+
     def _handler(self, kind: Resource) -> Callable[[Any, Any, bool], None]:
         def changed(old: Unstructured | None, new: Unstructured | None, initial: bool) -> None:
             del initial
@@ -110,7 +126,3 @@ class Watches:
                 self._changed(kind, shown)
 
         return changed
-
-
-def _works(informer: Informer[Unstructured]) -> bool:
-    return informer.synced.is_set() and not informer.error

@@ -19,7 +19,7 @@ from homeport.infra.protocol import Instance
 from homeport.machinery import condition
 from homeport.providers.harvester.infracluster.resource import BOOTSTRAP_CHECK
 from homeport.providers.harvester.machine.console import read_console
-from homeport.providers.harvester.machine.plan import Scope
+from homeport.providers.harvester.machine.plan import Scope, key_of_vm
 from homeport.providers.harvester.machine.sshkey import COMMAND, SUCCESS_FILE, USER, SshKeys
 from homeport.runtime.clock import Clock
 from homeport.runtime.outcome import Wait
@@ -29,6 +29,7 @@ NOT_FINISHED, NO_SSH, NO_NODE = "BootstrapNotFinished", "SSHUnavailable", "Waiti
 _AGAIN_SECONDS = 10.0
 _CONSOLE_SECONDS = 60.0
 _AT_ONCE = 32
+_NO_ADDRESS = "it reports no address, so that it can't be asked over SSH: check the DHCP server of its network"
 
 
 @dataclass(slots=True)
@@ -110,13 +111,20 @@ class BootstrapChecks:
                 self._look(scope, infra, address, look), name=f"bootstrap check of {scope.name}"
             )
         reason, text = look.reason or NOT_FINISHED, look.message or "it is being asked for the first time"
+        if not address:
+            text = _NO_ADDRESS
         if look.sign is not None:
             reason, text = look.sign.cause, look.sign.message
-        message = f"Node {scope.name} has not joined the cluster yet, and the VM has not reported success: {text}"
+        message = _message(scope, text)
         scope.report(BOOTSTRAP, False, reason, message)
         if scope.infra.status.initialization.provisioned:
             return None
         return Wait(reason, message, after=_AGAIN_SECONDS)
+
+    def postpone(self, scope: Scope) -> None:
+        """The VM has no address, or none any more: what was reported while it had one is out of date."""
+        if condition.find(scope.infra.status.conditions, BOOTSTRAP) and not _has_succeeded(scope):
+            scope.report(BOOTSTRAP, False, NOT_FINISHED, _message(scope, _NO_ADDRESS))
 
     def _is_due(self, look: _Look) -> bool:
         return self._running and self._clock.monotonic() - look.at >= _AGAIN_SECONDS
@@ -137,7 +145,7 @@ class BootstrapChecks:
         """Not with every look: a console has many lines."""
         if self._clock.monotonic() - look.console_at >= _CONSOLE_SECONDS:
             look.console_at = self._clock.monotonic()
-            sign = read_sign(await read_console(scope.session, scope.name))
+            sign = read_sign(await read_console(scope.session, key_of_vm(scope)))
             look.sign = None if sign is None or sign.cause == UNCERTAIN else sign  # systems log errors and go on
 
     async def _ask(self, infra: KubevirtCluster, address: str) -> tuple[str, str]:
@@ -152,6 +160,10 @@ class BootstrapChecks:
             return "", ""
         cure = "if this lasts, read /var/log/cloud-init-output.log or the serial console of the VM"
         return NOT_FINISHED, f"{SUCCESS_FILE} does not exist on {address}: {cure}"
+
+
+def _message(scope: Scope, text: str) -> str:
+    return f"Node {scope.name} has not joined the cluster yet, and the VM has not reported success: {text}"
 
 
 def _is_checked(scope: Scope, vm: Unstructured) -> bool:

@@ -18,6 +18,7 @@ from homeport.infra.error import Missing, Taken, Unreachable
 from homeport.infra.machine.driver import CREATING, DELETING, POWERING_ON, require_user_data
 from homeport.infra.protocol import Instance
 from homeport.infra.vendor.task import Absence
+from homeport.machinery import condition
 from homeport.providers.harvester.cloud.node import Nodes
 from homeport.providers.harvester.image import Image, choose, parse_name, ready
 from homeport.providers.harvester.infracluster.belonging import KINDS, left_behind
@@ -47,6 +48,8 @@ from homeport.providers.harvester.machine.instance import (
     taken_text,
 )
 from homeport.providers.harvester.machine.observation import (
+    PROVISIONED,
+    STOPPED,
     Machine,
     machine_of,
     reported_addresses,
@@ -153,6 +156,8 @@ class MachineDriver:
         if wait is not None:
             return wait
         if not instance.addresses and not scope.infra.status.initialization.provisioned:
+            if self._checks is not None:
+                self._checks.postpone(scope)
             return Wait("WaitingForAddress", no_address_text(machine), after=_AGAIN_SECONDS)
         wait = await self._nodes.converge(scope, instance)
         if wait is not None or self._checks is None:
@@ -250,6 +255,9 @@ class MachineDriver:
         name = f"VM {name_of(machine.vm)}"
         if not scope.has_run:
             wait = why_not_running(machine, await self._volumes(scope))
+            before = condition.find(scope.infra.status.conditions, PROVISIONED) or {}
+            if wait.reason == CREATING and before.get("reason") == STOPPED:  # KubeVirt starts it again and again
+                return Wait(STOPPED, str(before.get("message") or ""), after=_AGAIN_SECONDS, warning=True)
             return wait if instance.power != "off" else await self._power_on(scope, machine.vm)
         if instance.power == "unknown":  # it may run as before: its Node shows that
             raise Unreachable(f"the host of {name} does not respond: check the host in Harvester")

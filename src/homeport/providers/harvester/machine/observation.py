@@ -20,6 +20,7 @@ HARVESTER = "harvester://"
 KUBEVIRT = "kubevirt://"
 _QUOTA = "harvesterhci.io/insufficient-resource-quota"
 _ENDED = ("Succeeded", "Failed")
+PROVISIONED, STOPPED = "VMProvisioned", "VMStopped"
 _FAILED_VOLUMES = {"Failed": "DVFailed", "Pending": "DVPending"}
 
 
@@ -169,6 +170,8 @@ def why_not_running(machine: Machine, volumes: Sequence[Unstructured]) -> Wait:
     failed = condition.find(conditions, "Failure")
     if failed is not None and failed.get("status") == "True":
         return Wait("VMNotReady", f"{name}: {failed.get('message') or shown}", 30.0, warning=True)
+    if shown == "CrashLoopBackOff" or (machine.vmi is not None and phase_of(machine.vmi) in _ENDED):
+        return Wait(STOPPED, f"{name} has stopped soon after its start: look at its console", after=30.0, warning=True)
     return Wait(CREATING, f"{name} is being created ({shown or 'no status yet'})", after=30.0)
 
 

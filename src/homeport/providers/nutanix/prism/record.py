@@ -26,6 +26,7 @@ class Element(Entity):
     is_central: bool = False
     category_ids: tuple[str, ...] = ()
     release: str = ""  # of AOS, or of Prism Central itself
+    connected: bool = True  # with Prism Central, as far as it reports that
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Category:
     key: str
     value: str
     etag: str = ""
+    is_new: bool = False  # Prism Central said that it did not exist before: nothing can be in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Project(Entity):
 @dataclass(frozen=True, slots=True)
 class Host(Entity):
     memory_bytes: int
+    threads: int = 0  # of its processors: as many vCPUs as a VM can have; 0 if it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +237,7 @@ class Prism(Protocol):
     async def find_category(self, key: str, value: str) -> Category | None: ...
     async def create_category(self, key: str, value: str, description: str) -> Category: ...
     async def delete_category(self, category: Category) -> None:
-        """Raises Taken while something still carries it."""
+        """Raises Taken while something still carries it, and Outdated if it was changed meanwhile."""
 
     async def categories(self, key: str) -> list[Category]:
         """All values of a key."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from homeport.infra.error import Missing, Rejected, Stale, Taken
+from homeport.infra.error import Missing, Outdated, Rejected, Stale, Taken
 from homeport.infra.vendor.task import Task
 from homeport.providers.nutanix.client import Client
 from homeport.providers.nutanix.prism import v3_image as wire
@@ -71,6 +71,7 @@ class PrismV3:
                 "PRISM_CENTRAL" in _services(each),
                 category_ids(each),
                 _release_of(each),
+                _config(each).get("is_available") is not False,
             )
             for each in found
         ]
@@ -147,7 +148,7 @@ class PrismV3:
         await self._client.call("PUT", f"{_ROOT}/categories/{key}", body=body, what=f"category {key}")
         body = {"value": value, "description": description}
         await self._client.call("PUT", _category_path(key, value), body=body, what=f"category {key}:{value}")
-        return Category(f"{key}/{value}", key, value)
+        return Category(f"{key}/{value}", key, value)  # it may have existed: the answer is the same
 
     async def delete_category(self, category: Category) -> None:
         try:
@@ -156,6 +157,8 @@ class PrismV3:
             )
         except Missing:
             return
+        except Outdated:
+            raise
         except (Rejected, Stale) as error:
             raise Taken(error.message, code=error.code) from error
 
@@ -279,15 +282,18 @@ def _category_path(key: str, value: str) -> str:
     return f"{_ROOT}/categories/{key}/{value}"
 
 
+def _config(cluster: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = ((cluster.get("status") or {}).get("resources") or {}).get("config") or {}
+    return found
+
+
 def _services(cluster: Mapping[str, Any]) -> Sequence[str]:
-    config = ((cluster.get("status") or {}).get("resources") or {}).get("config") or {}
-    services: Sequence[str] = config.get("service_list") or ()
+    services: Sequence[str] = _config(cluster).get("service_list") or ()
     return services
 
 
 def _release_of(cluster: Mapping[str, Any]) -> str:
-    config = ((cluster.get("status") or {}).get("resources") or {}).get("config") or {}
-    return str((config.get("build") or {}).get("version") or "")
+    return str((_config(cluster).get("build") or {}).get("version") or "")
 
 
 def _subnet(each: Mapping[str, Any]) -> Subnet:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from homeport.infra.error import Misconfigured, Missing, Rejected, Stale, Taken, Unreachable
+from homeport.infra.error import Misconfigured, Missing, Outdated, Rejected, Stale, Taken, Unreachable
 from homeport.infra.vendor.task import Task
 from homeport.providers.nutanix.client import Client, read_error
 from homeport.providers.nutanix.prism import v3_image
@@ -95,6 +95,7 @@ class PrismV4:
                 "PRISM_CENTRAL" in _functions(each),
                 tuple(each.get("categories") or ()),
                 str(((each.get("config") or {}).get("buildInfo") or {}).get("version") or ""),
+                (each.get("config") or {}).get("isAvailable") is not False,
             )
             for each in found
         ]
@@ -108,7 +109,7 @@ class PrismV4:
 
     async def hosts(self, cluster_id: str) -> list[Host]:
         found = await self._list("clustermgmt", f"config/clusters/{cluster_id}/hosts")
-        return [Host(each["extId"], each.get("hostName", ""), int(each.get("memorySizeBytes") or 0)) for each in found]
+        return [_host(each) for each in found]
 
     async def subnets(self) -> list[Subnet]:
         return [_subnet(each) for each in await self._list("networking", "config/subnets")]
@@ -181,7 +182,7 @@ class PrismV4:
         reply = await self._client.call(
             "POST", await self._path("prism", "config/categories"), body=body, what=f"category {key}:{value}"
         )
-        return Category(reply.body["data"]["extId"], key, value, reply.etag)
+        return Category(reply.body["data"]["extId"], key, value, reply.etag, is_new=True)  # not so: refused
 
     async def delete_category(self, category: Category) -> None:
         path = await self._path("prism", f"config/categories/{category.id}")
@@ -191,6 +192,8 @@ class PrismV4:
             await self._client.call("DELETE", path, etag=current.etag, what=what)
         except Missing:
             return
+        except Outdated:
+            raise
         except (Rejected, Stale) as error:
             raise Taken(error.message, code=error.code) from error
 
@@ -348,6 +351,11 @@ class PrismV4:
 def _functions(cluster: Mapping[str, Any]) -> Sequence[str]:
     functions: Sequence[str] = (cluster.get("config") or {}).get("clusterFunction") or ()
     return functions
+
+
+def _host(each: Mapping[str, Any]) -> Host:
+    memory, threads = (int(each.get(field) or 0) for field in ("memorySizeBytes", "numberOfCpuThreads"))
+    return Host(each["extId"], each.get("hostName", ""), memory, threads)
 
 
 def _subnet(each: Mapping[str, Any]) -> Subnet:

@@ -26,6 +26,8 @@ from homeport.sim.machine.workload.pod.scheduler import why_not
 
 BY_INSTANCE = "instance"  # index of Pods: the UID of the instance that each is for
 CREATED_BY = "kubevirt.io/created-by"
+CONSOLE_LOG = "guest-console-log"  # the container whose log is the serial console of the VM
+_IMAGE = "registry.suse.com/suse/sles/15.7/virt-launcher:1.7.0"
 _OVERHEAD_BYTES = 220 * 1024**2  # what QEMU and libvirt take besides the guest's memory
 _SECRET_SECONDS = 5.0
 _FINAL = ("Succeeded", "Failed")
@@ -199,9 +201,10 @@ def _pod(vmi: Json, suffix: str) -> Json:
         "containers": [
             {
                 "name": "compute",
-                "image": "registry.suse.com/suse/sles/15.7/virt-launcher:1.7.0",
+                "image": _IMAGE,
                 "resources": {"requests": requests(vmi), "limits": {"devices.kubevirt.io/kvm": "1"}},
-            }
+            },
+            *([{"name": CONSOLE_LOG, "image": _IMAGE}] if _keeps_console(vmi) else ()),
         ],
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -227,6 +230,12 @@ def _pod(vmi: Json, suffix: str) -> Json:
         },
         "spec": made,
     }
+
+
+def _keeps_console(vmi: Json) -> bool:
+    """As KubeVirt decides it where the administrator has not turned it off."""
+    devices = vmi["spec"]["domain"].get("devices") or {}
+    return bool(devices.get("autoattachSerialConsole", True) and devices.get("logSerialConsole", True))
 
 
 def _away(affinity: Json, node: str) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -35,10 +35,18 @@ class _Stream:
 class GrpcConnection:
     """`calls` by path, such as /etcdserverpb.Cluster/MemberList."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, calls: dict[str, Call]) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        calls: dict[str, Call],
+        settled: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`settled` is awaited after each call and before its answer."""
         self._reader = reader
         self._writer = writer
         self._calls = calls
+        self._settled = settled
         self._decoder = Decoder()
         self._streams: dict[int, _Stream] = {}
         self._block: tuple[int, int, bytearray] | None = None  # stream, flags and headers that are not complete
@@ -73,12 +81,12 @@ class GrpcConnection:
         payload = await self._reader.readexactly(size)
         if kind == http2.HEADERS:
             self._block = (stream, flags, bytearray(http2.unpadded(payload, flags, headers=True)))
-            self._headers(flags)
+            await self._headers(flags)
         elif kind == http2.CONTINUATION and self._block is not None and self._block[0] == stream:
             self._block[2].extend(payload)
-            self._headers(flags)
+            await self._headers(flags)
         elif kind == http2.DATA:
-            self._data(stream, flags, payload)
+            await self._data(stream, flags, payload)
         elif kind == http2.SETTINGS and not flags & http2.ACK:
             self._send(http2.SETTINGS, http2.ACK, 0, b"")
         elif kind == http2.PING and not flags & http2.ACK:
@@ -88,7 +96,7 @@ class GrpcConnection:
         elif kind == http2.GOAWAY:
             raise asyncio.IncompleteReadError(b"", None)
 
-    def _headers(self, flags: int) -> None:
+    async def _headers(self, flags: int) -> None:
         assert self._block is not None
         if not flags & http2.END_HEADERS:
             return
@@ -97,9 +105,9 @@ class GrpcConnection:
         fields = dict(self._decoder.decode(bytes(block)))
         self._streams.setdefault(stream, _Stream()).fields.update(fields)
         if first & http2.END_STREAM:
-            self._answer(stream)
+            await self._answer(stream)
 
-    def _data(self, stream: int, flags: int, payload: bytes) -> None:
+    async def _data(self, stream: int, flags: int, payload: bytes) -> None:
         if payload:  # what was read may be sent again
             for where in (0, stream):
                 self._send(http2.WINDOW, 0, where, struct.pack(">I", len(payload)))
@@ -110,9 +118,9 @@ class GrpcConnection:
         if len(known.body) > http2.MESSAGE_BYTES:
             raise http2.FrameError("a message is too large")
         if flags & http2.END_STREAM:
-            self._answer(stream)
+            await self._answer(stream)
 
-    def _answer(self, stream: int) -> None:
+    async def _answer(self, stream: int) -> None:
         asked = self._streams.pop(stream)
         path = asked.fields.get(":path", "")
         opening = [(":status", "200"), ("content-type", "application/grpc")]
@@ -121,6 +129,7 @@ class GrpcConnection:
             if call is None:
                 raise Status(UNIMPLEMENTED, f"unknown method {path}")
             reply = call(_message(bytes(asked.body)))
+            await self._settled()
         except (Status, ValueError) as error:
             code = error.code if isinstance(error, Status) else INTERNAL
             trailer = [("grpc-status", str(code)), ("grpc-message", quote(str(error), safe=" :;,.-_/()'\""))]

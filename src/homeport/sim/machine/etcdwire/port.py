@@ -29,6 +29,9 @@ class GrpcPort(ABC):
     def calls_for(self, writer: asyncio.StreamWriter) -> dict[str, Call]:
         """What this client may call, by path."""
 
+    async def settled(self) -> None:  # noqa: B027 - most ports have nothing to wait for
+        """Returns when what a call changed may be acknowledged."""
+
     async def accept(self, sock: socket.socket, source: str) -> None:
         self._tasks.start(self._serve(sock), f"{self._title} for {source}")
 
@@ -46,4 +49,4 @@ class GrpcPort(ABC):
                 sock.close()
             return
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
-        await GrpcConnection(reader, writer, self.calls_for(writer)).run()
+        await GrpcConnection(reader, writer, self.calls_for(writer), self.settled).run()

@@ -116,7 +116,7 @@ async def run_kubelet(machine: Machine, cluster: WorkloadCluster, unit: Unit, jo
     await machine.pace.take(machine.pace.kubelet)
     kubelet = Kubelet(machine, registration.name, cluster)
     try:
-        await kubelet.register(registration, adopt=True)
+        await kubelet.register(registration)
     except ApiError as problem:
         journal.error(
             f'"Unable to register node with API server" err="{problem}" node="{registration.name}"', component="kubelet"

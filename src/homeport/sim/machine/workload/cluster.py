@@ -97,6 +97,7 @@ class WorkloadCluster:
     kubelets: dict[str, Kubelet] = field(default_factory=dict)  # by node
     initialized: bool = False
     closed: bool = False
+    database: Path | None = None  # None: its objects are in memory
     service: ApiService | None = None
     _vips: dict[str, Vip] = field(default_factory=dict)
     beats: int = 0  # revisions that only renew Leases
@@ -137,14 +138,21 @@ class WorkloadCluster:
         clock: Clock,
         rng: random.Random,
         copy_of: Path | None = None,
+        database: Path | None = None,
     ) -> WorkloadCluster:
-        """`copy_of`: the database of a cluster that goes on."""
+        """`copy_of`: the database of a cluster that goes on. `database`: keeps every object on disk from the start."""
         services = str(ip_network(facts.service_subnet.split(",")[0].strip(), strict=False))
         server = await EmbeddedServer.open(
-            None, pki, clock=clock.now, service_network=services, history=_HISTORY, copy_of=copy_of
+            database,
+            pki,
+            clock=clock.now,
+            service_network=services,
+            history=_HISTORY,
+            copy_of=copy_of,
+            simulated=True,
         )
         leave_protection(server.registry)
-        made = cls(facts, pki, etcd_authority, network, clock, server, rng)
+        made = cls(facts, pki, etcd_authority, network, clock, server, rng, database=database)
         server.builtin.ports.dial = PodDialer(made).dial
         server.webhook_caller.route = made.webhooks.reach
         await _serve(server, pki, network)

@@ -57,10 +57,10 @@ class Kubelet:
     networked: bool = True  # Pods have a network
     moves: bool = True  # tells the addresses that the machine has; with --node-ip it tells that one alone
 
-    async def register(self, found: Registration, *, adopt: bool = False) -> Json:
+    async def register(self, found: Registration) -> Json:
         """Creates the Node, its Lease and its mirror Pods. Raises KubeletProblem or ApiError.
 
-        `adopt`: a Node of this name that is there already becomes this kubelet's own; its labels and taints stay.
+        A Node of this name that exists already becomes this kubelet's own; its labels and taints stay.
         """
         now = self.cluster.clock.now()
         self.moves = "node-ip" not in found.arguments
@@ -70,11 +70,8 @@ class Kubelet:
             body["status"]["conditions"] = conditions(False, now, NO_NETWORK)
             body["spec"]["taints"] = [*(body["spec"].get("taints") or ()), *not_ready_taints(now)]
         client = self.cluster.client("kubelet")
-        try:
+        with contextlib.suppress(AlreadyExists):
             await client.create(body, kind=NODE)
-        except AlreadyExists:
-            if not adopt:
-                raise
         status = MergePatch({"status": body["status"]})
         node = await client.patch(NODE, Key("", self.node), status, subresource="status")
         self.seen = self.reported = now

@@ -166,9 +166,9 @@ def listed(
     page, limit = _number(call, "$page", 0, 0, None), _number(call, "$limit", DEFAULT_LIMIT, 1, LARGEST_LIMIT)
     parsed = _parsed_filter(call, listing)
     if parsed is not None and quick:
-        for name, wanted in parsed.equals.items():
+        for name, choices in parsed.among.items():
             if name in quick:
-                records = [record for record in records if quick[name](record) == wanted]
+                records = [record for record in records if quick[name](record) in choices]
     if parsed is not None and members:
         for name, wanted in parsed.contains.items():
             if name in members:

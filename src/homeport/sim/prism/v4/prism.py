@@ -149,6 +149,7 @@ def list_tasks(site: Site, call: Call) -> Answer:
         TASKS,
         newest_first,
         lambda task: task_view(site, d, task),
+        quick={"extId": lambda task: f"{PREFIX}{task.ext_id}"},
         members={"entitiesAffected/extId": lambda task: [each.ext_id for each in task.affected]},
     )
 
@@ -204,7 +205,13 @@ def _wants_details(call: Call) -> bool:
 def list_categories(site: Site, call: Call) -> Answer:
     d, details = envelope.dialect_of(call), _wants_details(call)
     valued = [category for category in site.world.categories if category.value]
-    return envelope.listed(call, CATEGORIES, valued, lambda each: category_view(site, d, each, details=details))
+    return envelope.listed(
+        call,
+        CATEGORIES,
+        valued,
+        lambda each: category_view(site, d, each, details=details),
+        quick={"extId": lambda each: each.ext_id, "key": lambda each: each.key, "value": lambda each: each.value},
+    )
 
 
 def get_category(site: Site, call: Call) -> Answer:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+
+import orjson
 
 from homeport.runtime.clock import rfc3339
 from homeport.sim.machine import yaml
@@ -73,8 +76,9 @@ def arguments(extra: object) -> dict[str, str]:
     return {}
 
 
+@functools.lru_cache(maxsize=64)  # kubeadm and the kubelet read the same files one after the other
 def read_manifest(text: str) -> Json | None:
-    """A Pod in a manifest file; None for anything that the kubelet would not run."""
+    """A Pod in a manifest file, not to be changed; None for anything that the kubelet would not run."""
     try:
         found = yaml.load(text)
     except yaml.YAMLError:
@@ -88,7 +92,8 @@ def mirror(manifest: Json, node: Json, seen: float) -> Json:
     """The Pod that stands in the API for a static Pod of a node."""
     name = node["metadata"]["name"]
     meta = manifest["metadata"]
-    digest = hashlib.sha256(yaml.dump(manifest).encode()).hexdigest()[:32]
+    content = orjson.dumps(manifest, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+    digest = hashlib.sha256(content).hexdigest()[:32]
     marks = {
         "kubernetes.io/config.hash": digest,
         "kubernetes.io/config.mirror": digest,
