@@ -111,16 +111,19 @@ def at_rest(pid: int, seconds: float) -> float:
     return (cpu_seconds([pid]) - before) / seconds * 100
 
 
-def cold(browser: Browser, data: Path) -> tuple[float, float]:
-    """Seconds to the first paint, and until the front page has its content, in a browser that knows nothing."""
+def cold(browser: Browser, data: Path) -> tuple[float, float, float]:
+    """Seconds to the first paint, until the front page has its content, and until every machine is counted, in a
+    browser and a session that know nothing."""
     address = link(data)
     begun = time.perf_counter()
     visit = log_in(browser, address)
     visit.page.wait_for_selector("main article")
+    content = time.perf_counter() - begun
+    visit.page.wait_for_selector("main .sum:not(:has([role=status]))")
     whole = time.perf_counter() - begun
     paint = visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000")
     visit.page.context.close()
-    return float(paint), whole
+    return float(paint), content, whole
 
 
 def p95(samples: list[float]) -> float:
@@ -169,9 +172,11 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     show("script of the first page, gzip, KB", f"{len(files['app.js'].packed) / 1000:.1f}")
     time.sleep(10)  # what was created is looked at once by the controllers
     alone = at_rest(pid, 20)
+    unwatched = cost(pid, writer, asked)
     paints = [cold(browser, data) for _ in range(5)]
     show("first paint, cold, s (median of 5)", f"{statistics.median(each[0] for each in paints):.2f}")
     show("front page with its content, cold, s (median of 5)", f"{statistics.median(each[1] for each in paints):.2f}")
+    show("all machines counted, cold, s (median of 5)", f"{statistics.median(each[2] for each in paints):.2f}")
     visit = log_in(browser, link(data))
     visit.page.context.add_init_script(WATCH_TASKS)
     visit.page.reload()
@@ -189,7 +194,35 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     trees = delays(visit, lambda number: counted(writer, number, asked.machines))
     show("the tree, s after the write: median, p95", f"{statistics.median(trees):.2f}, {p95(trees):.2f}")
     show("elements of the tree", str(visit.page.locator("ul.tree li").count()))
+    churning = writer.churn(asked.machines, asked.changes, ROUNDS * 2.0)
+    trees = delays(visit, lambda number: counted(writer, ROUNDS + number, asked.machines))
+    show("the tree, with the changes, s: median, p95", f"{statistics.median(trees):.2f}, {p95(trees):.2f}")
+    churning.result()
+    show("the plane with the changes and no page, % of a core", f"{unwatched:.0f}")
     table(visit, writer, pid, asked)
+
+
+def cost(pid: int, writer: Writer, asked: argparse.Namespace) -> float:
+    """Percent of one core that the changes take without any page."""
+    before: float = cpu_seconds([pid])
+    writer.churn(asked.machines, asked.changes, asked.seconds).result()
+    return (cpu_seconds([pid]) - before) / float(asked.seconds) * 100
+
+
+class MainThread:
+    """Processor time of a page's main thread: unlike the duration of a task, it does not grow with the load."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._session = visit.page.context.new_cdp_session(visit.page)
+        self._session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        self._before = self._read()
+
+    def _read(self) -> dict[str, float]:
+        found = self._session.send("Performance.getMetrics")["metrics"]
+        return {each["name"]: each["value"] for each in found}
+
+    def since(self, name: str) -> float:
+        return float(self._read()[name] - self._before[name])
 
 
 def table(visit: Visit, writer: Writer, pid: int, asked: argparse.Namespace) -> None:
@@ -203,6 +236,7 @@ def table(visit: Visit, writer: Writer, pid: int, asked: argparse.Namespace) -> 
     page.evaluate("tasks.length = 0")
     before = cpu_seconds([pid])
     churning = writer.churn(asked.machines, asked.changes, asked.seconds)
+    thread = MainThread(visit)
     most = 0
     while not churning.done():
         page.evaluate("document.querySelector('[role=table]').scrollTop += 700")
@@ -210,6 +244,10 @@ def table(visit: Visit, writer: Writer, pid: int, asked: argparse.Namespace) -> 
         time.sleep(0.2)
     show("changes a second", f"{churning.result():.0f}")
     show("long tasks over 50 ms meanwhile, with scrolling, ms", str(page.evaluate("tasks")))
+    busy = {name: thread.since(f"{name}Duration") * 1000 / asked.seconds for name in ("Task", "Script", "Layout")}
+    show(
+        "main thread, ms of processor time a second: all, script, layout", ", ".join(f"{e:.0f}" for e in busy.values())
+    )
     show("row elements at most", str(most))
     show("the plane meanwhile, % of a core", f"{(cpu_seconds([pid]) - before) / asked.seconds * 100:.0f}")
     page.evaluate("tasks.length = 0")

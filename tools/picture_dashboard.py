@@ -39,24 +39,30 @@ _ENCODE = """async (png) => {
 def overview(visit: Visit, quick: bool) -> None:
     visit.go("#/")
     expect(visit.page.locator("article.sick")).to_contain_text("no-such-image")
+    expect(visit.page.locator("article.sick .cause a")).to_be_visible()
     expect(visit.page.locator("article.well").first).to_contain_text("5 of 5")
 
 
 def tree(visit: Visit, quick: bool) -> None:
     visit.go("#/cluster/Cluster/default/harbour")
     expect(visit.page.locator("ul.tree")).to_contain_text("2 of 2 ready")
+    expect(visit.page.get_by_role("button", name="Scale")).to_be_visible()  # as soon as the rights are known
 
 
 def change(visit: Visit, quick: bool) -> None:
     visit.go("#/object/cluster.x-k8s.io/machinedeployments/default/harbour-workers")
     text = visit.page.locator("textarea")
     expect(text).to_be_visible()
-    text.fill(text.input_value().replace("version: v1.29.0", "version: v1.30.0"))
+    # The reference to the template: the last of this name is that of the machines.
+    before, _, after = text.input_value().rpartition("name: harbour-workers\n")
+    text.fill(f"{before}name: harbour-workers-8g\n{after}")
     visit.page.get_by_role("button", name="Review the change").click()
-    expect(visit.page.locator(".diff .add", has_text="v1.30.0")).to_be_visible()
+    expect(visit.page.locator(".diff .add", has_text="harbour-workers-8g")).to_be_visible()
     if not quick:
         expect(visit.page.locator(".rehearsal")).not_to_contain_text("Rehearsing", timeout=120_000)
+        expect(visit.page.locator(".rehearsal")).to_contain_text("replaced")
     visit.page.locator(".diff").evaluate("each => each.previousElementSibling.scrollIntoView({ block: 'start' })")
+    visit.page.evaluate("scrollBy(0, 8)")  # past the buttons above it
 
 
 PAGES: dict[str, Callable[[Visit, bool], None]] = {"overview": overview, "tree": tree, "change": change}
@@ -66,6 +72,7 @@ def prepare(site: Site) -> None:
     site.kubectl.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
     site.kubectl.ok("apply", "-f", "-", stdin=example("harbour", "10.0.0.101"))
     site.kubectl.ok("apply", "-f", "-", stdin=example("pier", "10.0.0.103"))
+    site.kubectl.ok("apply", "-f", str(ROOT / "examples/02-cluster/bigger-workers.yaml"))
     broken = example("jetty", "10.0.0.102").replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
     site.kubectl.ok("apply", "-f", "-", stdin=broken)
     for name in ("harbour", "pier"):

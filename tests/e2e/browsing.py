@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -110,3 +111,11 @@ def log_in(browser: Browser, link: str, **options: Any) -> Visit:
     page.goto(link)
     page.wait_for_selector("main h1")
     return visit
+
+
+def main_thread_tasks(trace: bytes) -> list[float]:
+    """Milliseconds of processor time of each task that the main threads of pages finished in a trace of Chromium."""
+    events = json.loads(trace)["traceEvents"]
+    names = {(each["pid"], each["tid"]): each["args"].get("name") for each in events if each["name"] == "thread_name"}
+    tasks = (each for each in events if each["name"] == "RunTask" and "tdur" in each)
+    return [each["tdur"] / 1000 for each in tasks if names.get((each["pid"], each["tid"])) == "CrRendererMain"]

@@ -79,7 +79,8 @@ MOST_KEYS = 120
 def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Site]:
     """A healthy cluster `harbour`, and a cluster `jetty` whose image does not exist."""
     made = start(tmp_path_factory.mktemp("dashboard"), kubectl)
-    made.kubectl.ok("apply", "-f", str(ROOT / "examples/02-cluster/network.yaml"))
+    for name in ("network", "bigger-workers"):
+        made.kubectl.ok("apply", "-f", str(ROOT / f"examples/02-cluster/{name}.yaml"))
     made.kubectl.ok("apply", "-f", "-", stdin=example("harbour", "10.0.0.101"))
     broken = example("jetty", "10.0.0.102").replace("name: ubuntu-22.04-kube-v1.29.0", "name: no-such-image")
     assert "no-such-image" in broken
@@ -183,6 +184,29 @@ def test_a_reload_shows_the_same(visit: Visit) -> None:
             expect(visit.page.locator(".filter input").nth(number)).to_have_value(text)
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("#/cluster/Cluster/default/gone", "There is no Cluster gone"),
+        ("#/object/core/configmaps/default/gone", 'configmaps "gone" not found'),
+        ("#/object/core/configmaps/%zz/x", "may not contain"),
+        ("#/object/core/configmaps", "There is no such page"),
+        ("#/cluster", "There is no such page"),
+        ("#/kinds/none/none", "the API server has no"),
+    ],
+)
+def test_an_address_that_leads_nowhere_says_so_also_after_a_reload(visit: Visit, address: str, said: str) -> None:
+    visit.go(address)
+    expect(visit.page.locator("main")).to_contain_text(said)
+    visit.page.reload()
+    expect(visit.page.locator("main")).to_contain_text(said)
+    visit.go("#/machines")
+    expect(visit.page.locator("main h1")).to_have_text("Machines")
+    visit.page.go_back()
+    expect(visit.page.locator("main")).to_contain_text(said)
+    assert visit.complaints == []
+
+
 def test_the_pictures_of_the_documentation_can_be_made_again(site: Site) -> None:
     tool = [sys.executable, str(ROOT / "tools/picture_dashboard.py"), "--check", "--data", str(site.data)]
     made = subprocess.run(tool, capture_output=True, text=True, timeout=200, check=False)
@@ -217,17 +241,21 @@ def test_strange_content_stays_text_and_a_storm_stays_small(visit: Visit, site: 
         }
         for number in range(300)
     ]
-    objects += [event(number, hostile if number % 3 else f"{hostile} {number}") for number in range(300)]
+    objects += [event(number, hostile if number % 3 else f"{hostile} {number}") for number in range(600)]
     site.kubectl.ok("create", "namespace", "storm")
     site.kubectl.ok(
         "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}), seconds=120
     )
+    user = "<img src=x onerror=document.title=1>"
+    site.kubectl.ok("label", "configmap/storm-0", "-n", "storm", "a=b", "--as", user, "--as-group=system:masters")
     title = visit.page.title()
     opened(visit, "#/kinds/core/configmaps?ns=storm")
     expect(visit.page.get_by_role("table")).to_have_attribute("aria-rowcount", re.compile("30[0-9]"))
     assert visit.page.locator("[role=row]").count() <= 100
     opened(visit, "#/timeline?ns=storm")
     expect(visit.page.locator("main")).to_contain_text("onerror")
+    expect(visit.page.locator("main")).to_contain_text(re.compile("500 of the newest 500; [69][0-9]+ in all"))
+    expect(visit.page.locator(".timeline")).to_contain_text(f"{user}, impersonated by ")
     assert visit.page.locator(".timeline li").count() <= 100
     opened(visit, "#/object/core/configmaps/storm/storm-0?ns=storm")
     expect(visit.page.locator("textarea")).to_have_value(re.compile("onerror"))
@@ -339,6 +367,38 @@ def test_the_keyboard_finds_everything(visit: Visit) -> None:
     expect(visit.page.get_by_role("dialog").get_by_role("option").first).to_contain_text("harbour")
     visit.page.keyboard.press("Enter")
     expect(visit.page.locator("main h1")).to_contain_text("harbour")
+
+
+def test_the_palette_is_open_and_focused_before_anything_else_happens(visit: Visit) -> None:
+    """No frame and no task lies between the key and the open palette, however slow the machine: microtasks alone run."""
+    focused = """async (key) => {
+      document.body.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey: true, bubbles: true, cancelable: true }));
+      await null;
+      return [document.activeElement.getAttribute("role"), document.activeElement.closest("dialog")?.open];
+    }"""
+    for _ in range(3):
+        assert visit.page.evaluate(focused, "k") == ["combobox", True]
+        visit.page.keyboard.press("Escape")
+        expect(visit.page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_slow_browser_loses_no_key(visit: Visit) -> None:
+    slow = visit.page.context.new_cdp_session(visit.page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 20})
+    visit.page.reload()
+    visit.page.wait_for_selector("main h1")
+    visit.page.keyboard.press("Control+k")
+    visit.page.keyboard.type("harbour")
+    visit.page.keyboard.press("Enter")  # perhaps before the list of clusters is there
+    expect(visit.page.locator("main h1")).to_contain_text("harbour")
+    visit.page.keyboard.press("Control+k")
+    visit.page.keyboard.type("time")
+    visit.page.keyboard.press("Escape")
+    visit.page.keyboard.press("Control+k")
+    visit.page.keyboard.type("machines")
+    expect(visit.page.get_by_role("combobox", name="Name of a page")).to_have_value("machines")
+    visit.page.keyboard.press("Enter")
+    expect(visit.page.locator("main h1")).to_have_text("Machines")
 
 
 def test_a_restarted_connection_is_shown_and_comes_back(visit: Visit) -> None:
@@ -477,7 +537,31 @@ def test_a_user_of_one_namespace_sees_it_and_nothing_else(site: Site, browser: B
     expect(visit.page.get_by_role("table")).to_contain_text("hers")
     visit.go("#/object/cluster.x-k8s.io/clusters/default/harbour")
     expect(visit.page.get_by_role("alert")).to_contain_text("forbidden")
+    visit.go("#/cluster/Cluster/default/harbour")
+    expect(visit.page.locator("main")).to_contain_text(
+        "There is no Cluster harbour in namespace default, or you may not"
+    )
+    visit.go("#/logs")
+    expect(visit.page.locator("main")).to_contain_text("Choose a Pod")
+    expect(visit.page.locator("main")).not_to_contain_text("forbidden")
     assert [each for each in visit.answers if each[0] == 403] == []
+    visit.page.context.close()
+
+
+def test_a_tab_does_not_act_for_a_user_whose_name_it_does_not_show(site: Site, browser: Browser, jane: Path) -> None:
+    """All tabs of a browser share the session: a log-in as somebody else counts for the tabs that are open, too."""
+    visit = log_in(browser, site.link())
+    expect(visit.page.locator("article.well", has_text="harbour")).to_be_visible()
+    hers = "system:serviceaccount:janes:jane"
+    other = visit.page.context.new_page()
+    other.goto(site.link("--kubeconfig", str(jane), "--data", str(site.data)))
+    for page in (other, visit.page):
+        expect(page.locator(".who")).to_have_text(hers)
+        expect(page.locator("main")).not_to_contain_text("harbour")
+    visit.page.goto(site.link())  # the address alone changes: the page is not loaded again
+    for page in (visit.page, other):
+        expect(page.locator(".who")).not_to_have_text(hers)
+        assert "code" not in page.url
     visit.page.context.close()
 
 

@@ -2,11 +2,11 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { loadKinds } from "./kind";
-import { Palette } from "./palette";
+import { Palette, searching } from "./palette";
 import { findSimulators, pages } from "./pages";
 import { href, route } from "./route";
 import { may, get } from "./request";
-import { begin, leave, problem, user } from "./session";
+import { begin, lapsed, leave, problem, user } from "./session";
 import { choose, home, space, spaces } from "./space";
 import { connect, link } from "./stream";
 import { Notices, report } from "./ui";
@@ -27,6 +27,7 @@ const VIEWS: Record<string, () => any> = {
   "": Overview, cluster: Cluster, machines: Machines, create: Create, timeline: Timeline, kinds: Kinds, logs: Logs,
   plane: Plane, access: Access, object: ObjectPage, templates: Templates, addresses: Addresses, addons: Addons, teams: Teams, simulator: Simulator,
 };
+const LEAST: Record<string, number> = { cluster: 4, object: 5 }; // parts of an address that names something
 const LINKS = { connecting: "connecting …", open: "live", lost: "no connection: trying again", ended: "logged out" };
 
 function theme(): string {
@@ -34,28 +35,22 @@ function theme(): string {
 }
 
 function App() {
-  const [palette, setPalette] = useState(false);
   const [shade, setShade] = useState(theme());
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); setPalette(true); }
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
   useEffect(() => {
     document.documentElement.dataset.theme = shade;
     localStorage.setItem("homeport-theme", shade);
   }, [shade]);
-  if (!user.value) return <Stranger />;
+  if (!user.value && !lapsed.value) return <Stranger />;
   const here = route.value.parts[0] ?? "";
-  const View = VIEWS[here] ?? (() => <p class="lonely">There is no such page. <a href="#/">Clusters</a></p>);
+  const View = (route.value.parts.length >= (LEAST[here] ?? 0) ? VIEWS[here] : undefined) ?? (() => <p class="lonely">There is no such page. <a href="#/">Clusters</a></p>);
   return (
     <>
+      {!user.value && <Stranger />}
+      <div class="shell" hidden={!user.value}>
       <a class="skip" href="#content" onClick={(event) => { event.preventDefault(); document.getElementById("content")?.focus(); }}>To the content</a>
       <header class="top">
         <a class="brand" href="#/"><img src="icon.svg" alt="" width="22" height="22" /> Homeport</a>
-        <button type="button" class="search" onClick={() => setPalette(true)}>Go to … <kbd>Ctrl K</kbd></button>
+        <button type="button" class="search" onClick={() => { searching.value = true; }}>Go to … <kbd>Ctrl K</kbd></button>
         <label class="space">Namespace <Spaces /></label>
         <span class={`link ${link.value}`} role="status">{LINKS[link.value]}</span>
         <button type="button" aria-label={shade === "dark" ? "Light theme" : "Dark theme"} onClick={() => setShade(shade === "dark" ? "light" : "dark")}>{shade === "dark" ? "☀" : "☾"}</button>
@@ -69,7 +64,8 @@ function App() {
       </nav>
       <main id="content" tabIndex={-1}><View /></main>
       <Notices />
-      {palette && <Palette onClose={() => setPalette(false)} />}
+      {searching.value && <Palette />}
+      </div>
     </>
   );
 }
@@ -93,21 +89,27 @@ function Stranger() {
   );
 }
 
-async function loadSpaces(): Promise<void> {
-  if (await may("list", "cluster.x-k8s.io", "clusters", "").catch(() => false)) {
-    const names = (await may("list", "", "namespaces", "")) ? ((await get("/api/v1/namespaces")).items as any[]).map((each) => each.metadata.name as string) : [home.value];
-    spaces.value = ["", ...names];
-    return;
+/** Where the user looks first: everywhere, or in the namespace of their kubeconfig. */
+async function findSpace(): Promise<void> {
+  if (await may("list", "cluster.x-k8s.io", "clusters", "").catch(() => false)) spaces.value = ["", ...new Set([home.value, space.value].filter(Boolean))];
+  else {
+    spaces.value = [home.value];
+    choose(home.value);
   }
-  spaces.value = [home.value];
-  choose(home.value);
+}
+
+async function loadSpaces(): Promise<void> {
+  if (!spaces.value.includes("") || !(await may("list", "", "namespaces", ""))) return;
+  const found = (await get("/api/v1/namespaces")).items as any[];
+  spaces.value = ["", ...found.map((each) => each.metadata.name as string)];
 }
 
 async function main(): Promise<void> {
   await begin();
   if (user.value) {
     connect();
-    await loadSpaces().catch((error: Error) => report(error.message));
+    await findSpace();
+    loadSpaces().catch((error: Error) => report(error.message));
     void findSimulators();
     loadKinds().catch((error: Error) => report(error.message));
   }

@@ -61,6 +61,26 @@ export function fromForm(api: string, spec: Value): Value {
   return { ...spec, topology: { ...spec.topology, variables: Object.entries(fields).map(([name, value]) => ({ name, value })) } };
 }
 
+const VARIABLES = "spec.topology.variables";
+
+/** Where the form shows what the API server says about a field: `spec.topology.variables[size].value.cpu`. */
+export function placed(field: string, message: string, body: Value): string {
+  const steps = field.replace(/\[["']?([^\]"']*)["']?\]/g, ".$1").split(".");
+  const found: string[] = [];
+  let at: any = body;
+  for (const step of steps) {
+    const index = Array.isArray(at) && !/^\d+$/.test(step) ? at.findIndex((each) => each?.name === step) : -1;
+    const own = index < 0 ? step : String(index);
+    const inner = at?.[own];
+    // Variables are fields in the form, by name; their `value` is no level of its own.
+    if (found.join(".") === VARIABLES) found.push(inner?.name ?? step);
+    else if (!(found.length === 4 && found.slice(0, 3).join(".") === VARIABLES && step === "value")) found.push(own);
+    at = inner;
+  }
+  const missing = found.join(".") === VARIABLES ? /variable "([^"]+)"/.exec(message)?.[1] : undefined;
+  return [...found, ...(missing ? [missing] : [])].join(".");
+}
+
 export function chooseBlueprint(api: string, body: Value, chosen: Blueprint): Value {
   if (api === "ClusterDeployment") return { ...body, metadata: { ...body.metadata, namespace: chosen.namespace }, spec: { ...body.spec, template: chosen.name } };
   const here = body.metadata.namespace === chosen.namespace;

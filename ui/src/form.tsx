@@ -2,9 +2,10 @@
 import { createContext } from "preact";
 import { useContext, useState } from "preact/hooks";
 import type { Schema } from "./schema";
+import { largest, Sizes, sizes, type Size } from "./size";
 
 export type Value = Record<string, any>;
-export type Choices = Record<string, string[]>; // by kind: image, network, cluster, storage, version
+export type Choices = Record<string, string[]>; // by kind: image, network, cluster, storage, version; hostCpu and hostMemory
 export const Offered = createContext<Choices>({});
 const DEEPEST = 7;
 const OLD = /^(accepted for older|deprecated)/i;
@@ -22,6 +23,11 @@ export function offered(at: string): string {
   return "";
 }
 
+function useMost(): Size {
+  const { hostCpu = [], hostMemory = [] } = useContext(Offered);
+  return largest({ cpu: hostCpu, memory: hostMemory });
+}
+
 export const Wrong = ({ text }: { text?: string }) => (text ? <span class="wrong" role="alert">{text}</span> : null);
 
 const empty = (value: any) => value === undefined || value === "" || (typeof value === "object" && value !== null && !Array.isArray(value) && !Object.keys(value).length);
@@ -33,6 +39,7 @@ export function Fields(props: Common & { schema: Schema; value: Value; onChange:
   const needed = props.level === 0 || Object.keys(props.value).length > 0;
   const required = new Set(needed ? props.schema.required ?? [] : []);
   const known = Object.keys(props.schema.properties ?? {});
+  const most = useMost();
   const names = [...known, ...Object.keys(props.value).filter((each) => !known.includes(each))].sort((a, b) => Number(required.has(b)) - Number(required.has(a)));
   const set = (name: string, value: any) => {
     const next = { ...props.value };
@@ -49,6 +56,7 @@ export function Fields(props: Common & { schema: Schema; value: Value; onChange:
   );
   return (
     <>
+      <Sizes schema={props.schema} value={props.value} most={most} onChange={props.onChange} />
       {shown.filter((name) => !old.includes(name)).map(field)}
       {old.length > 0 && <details class="group"><summary class="faint">{old.length} fields for older manifests</summary>{old.map(field)}</details>}
     </>
@@ -67,15 +75,17 @@ function fits(schema: Schema, value: any): boolean {
 function Field(props: FieldProps) {
   const { schema, value, onChange } = props;
   const title = schema.description ?? "";
-  const inside = Object.keys(props.errors).some((each) => each.startsWith(props.at));
+  const inside = Object.keys(props.errors).some((each) => each === props.at || each.startsWith(`${props.at}.`));
   const [open, setOpen] = useState(props.required || inside || !empty(value));
   const head = <span class="name">{props.name}{props.required ? " *" : ""}</span>;
-  const wrong = <Wrong text={props.errors[props.at]} />;
   const usable = fits(schema, value) && props.level < DEEPEST;
   const list = schema.type === "array" && schema.items?.properties;
+  // What has no field of its own is said at the field around it.
+  const below = usable && (schema.properties || list) ? undefined : Object.keys(props.errors).find((each) => each.startsWith(`${props.at}.`));
+  const wrong = <Wrong text={props.errors[props.at] ?? (below && `${below.slice(props.at.length + 1)}: ${props.errors[below]}`)} />;
   if (usable && (schema.properties || list)) {
     return (
-      <details class="group" open={open || inside} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <details class="group" data-field={props.at} open={open || inside} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary title={title}>{head}</summary>
         {title && <small class="faint">{title.split(". ")[0]}</small>}
         {wrong}
@@ -85,24 +95,25 @@ function Field(props: FieldProps) {
       </details>
     );
   }
-  return <label title={title}>{head} {usable ? <Input {...props} /> : <Json value={value} onChange={onChange} placeholder="" />}{wrong}{title && <small class="faint">{title.split(". ")[0]}</small>}</label>;
+  return <label title={title} data-field={props.at}>{head} {usable ? <Input {...props} /> : <Json value={value} onChange={onChange} placeholder="" />}{wrong}{title && <small class="faint">{title.split(". ")[0]}</small>}</label>;
 }
 
 function Input({ name, at, schema, required, value, onChange }: FieldProps) {
-  const choices = useContext(Offered)[offered(at)] ?? [];
+  const most = useMost();
+  const choices = useContext(Offered)[offered(at)] ?? sizes(name, schema, most);
   const placeholder = schema.default !== undefined ? `default: ${JSON.stringify(schema.default)}` : "";
   const list = choices.length ? `choices-${at}` : undefined;
   const offer = list && <datalist id={list}>{choices.map((each) => <option key={each} value={each} />)}</datalist>;
   if (schema.enum) return <select value={value ?? ""} required={required} onChange={(event) => onChange(event.currentTarget.value)}><option value="">{placeholder || "–"}</option>{schema.enum.map((each) => <option key={String(each)}>{String(each)}</option>)}</select>;
   if (schema.type === "boolean") return <select value={value === undefined ? "" : String(value)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.value === "true")}><option value="">{placeholder || "–"}</option><option>true</option><option>false</option></select>;
-  if (schema.type === "integer" || schema.type === "number") return <input type="number" value={value ?? ""} min={schema.minimum} max={schema.maximum} step={schema.type === "number" ? "any" : 1} placeholder={placeholder} required={required} onInput={(event) => onChange(event.currentTarget.value === "" ? undefined : Number(event.currentTarget.value))} />;
+  if (schema.type === "integer" || schema.type === "number") return <><input type="number" value={value ?? ""} min={schema.minimum} list={list} max={schema.maximum} step={schema.type === "number" ? "any" : 1} placeholder={placeholder} required={required} onInput={(event) => onChange(event.currentTarget.value === "" ? undefined : Number(event.currentTarget.value))} />{offer}</>;
   if (schema.type === "array" && (schema.items?.type === "string" || schema.items?.type === "integer")) {
     return <><input list={list} value={(value ?? []).join(", ")} placeholder={placeholder || "separated by commas"} onChange={(event) => {
       const found = event.currentTarget.value.split(",").map((each) => each.trim()).filter(Boolean);
       onChange(found.length ? (schema.items?.type === "integer" ? found.map(Number) : found) : undefined);
     }} />{offer}</>;
   }
-  if (schema["x-kubernetes-int-or-string"]) return <input value={value ?? ""} placeholder={placeholder} required={required} onInput={(event) => onChange(/^\d+$/.test(event.currentTarget.value) ? Number(event.currentTarget.value) : event.currentTarget.value)} />;
+  if (schema["x-kubernetes-int-or-string"]) return <><input list={list} value={value ?? ""} placeholder={placeholder} required={required} onInput={(event) => onChange(/^\d+$/.test(event.currentTarget.value) ? Number(event.currentTarget.value) : event.currentTarget.value)} />{offer}</>;
   if (schema.type === "string") return <><input list={list} name={name} value={value ?? ""} placeholder={placeholder} required={required} onInput={(event) => onChange(event.currentTarget.value)} />{offer}</>;
   return <Json value={value} onChange={onChange} placeholder={placeholder} />;
 }

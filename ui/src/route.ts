@@ -3,16 +3,27 @@ import { signal } from "@preact/signals";
 
 export type Route = { parts: string[]; query: URLSearchParams };
 
-function read(): Route {
-  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  return { parts: path.split("/").filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) };
+/** Addresses are typed and cut off: what can't be decoded stays as it is. */
+function decoded(part: string): string {
+  try { return decodeURIComponent(part); } catch { return part; }
 }
 
+function read(): Route {
+  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  return { parts: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query) };
+}
+
+const isCode = () => location.hash.startsWith("#code="); // of a link to log in: no page
+let last = isCode() ? "" : location.hash;
 export const route = signal<Route>(read());
-addEventListener("hashchange", () => (route.value = read()));
+addEventListener("hashchange", () => { if (!isCode()) reread(); });
+
+/** The address of the page, without a code that has replaced it. */
+export const held = (): string => last;
 
 /** After the address was changed without an event. */
 export function reread(): void {
+  last = location.hash;
   route.value = read();
 }
 
@@ -32,5 +43,5 @@ export function amend(query: Record<string, string>): void {
   for (const [name, value] of Object.entries(query)) value ? next.set(name, value) : next.delete(name);
   const text = next.toString();
   history.replaceState(null, "", href(route.value.parts) + (text ? "?" + text : ""));
-  route.value = read();
+  reread();
 }

@@ -45,6 +45,11 @@ export class Socket {
     }
   }
 
+  /** Somebody looks at a page: the session is in use. */
+  seen(): void {
+    if (this.#inner?.readyState === WebSocket.OPEN && this.#greeted) this.#inner.send('{"seen":true}');
+  }
+
   #greeted = false;
 
   #connect(): void {

@@ -1,7 +1,7 @@
 // Subscriptions of this tab, through the worker that all tabs share; without one, through a socket of its own.
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { Socket, type Link, type Message } from "./socket";
-import { key, ended } from "./session";
+import { back, key, ended } from "./session";
 
 export const link = signal<Link>("connecting");
 type Handler = (message: Message) => void;
@@ -25,7 +25,11 @@ function only(url: string): string {
   return url;
 }
 
+const SEEN = 60_000; // milliseconds
+
 export function connect(): void {
+  setInterval(() => { if (!document.hidden) post?.({ seen: true }); }, SEEN);
+  effect(() => { if (back.value) post?.({ key: key() }); });
   if ("SharedWorker" in globalThis) {
     const policy = (globalThis as any).trustedTypes?.createPolicy("homeport", { createScriptURL: only });
     const url = policy ? policy.createScriptURL("worker.js") : "worker.js";
@@ -42,7 +46,9 @@ export function connect(): void {
   url.hash = "";
   const socket = new Socket(url.href, key(), receive, (state, why) => receive({ link: state, why }));
   post = (message: any) => {
-    if (message.close) socket.close(message.id);
+    if (message.key) socket.use(message.key);
+    else if (message.seen) socket.seen();
+    else if (message.close) socket.close(message.id);
     else if (message.open) socket.open(message.id, message.open, message.with);
   };
 }

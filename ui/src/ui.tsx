@@ -1,7 +1,7 @@
 // Small parts that all pages use.
 import { signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren, VNode } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { byKind } from "./kind";
 import { href } from "./route";
 import { subscribe } from "./stream";
@@ -16,6 +16,17 @@ export function age(time: string | null | undefined): string {
   if (seconds < 7200) return `${Math.floor(seconds / 60)}m`;
   if (seconds < 172800) return `${Math.floor(seconds / 3600)}h`;
   return `${Math.floor(seconds / 86400)}d`;
+}
+
+/** Grows older by itself: what is around it is not drawn again. */
+export function Age({ time }: { time: string }) {
+  return <>{age(time)}</>;
+}
+
+/** The time of day, with the date if that is another one. */
+export function clock(time: string): string {
+  const at = new Date(time);
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString();
 }
 
 export function tone(state: string, healthy?: boolean | null): string {
@@ -103,8 +114,9 @@ export function Table<T>(props: {
   }
   const first = Math.max(0, Math.floor(view.top / HEIGHT) - 8);
   const shown = rows.slice(first, first + Math.min(90, Math.ceil(view.height / HEIGHT) + 16));
-  const template = props.columns.map((each) => each.width ?? "minmax(0, 1fr)").join(" ");
+  const template = props.columns.map((each) => each.width ?? "minmax(6.5rem, 1fr)").join(" ");
   const style = { gridTemplateColumns: template };
+  const lines = useLines(props.columns, props.link);
   return (
     <div class="table" role="table" aria-label={props.label} aria-rowcount={rows.length + 1} ref={box} tabIndex={0}>
       <div class="row head" role="row" aria-rowindex={1} style={style}>
@@ -120,16 +132,40 @@ export function Table<T>(props: {
       </div>
       {rows.length === 0 && <div role="row" class="empty"><span role="cell">{props.empty}</span></div>}
       <div role="presentation" style={{ height: `${first * HEIGHT}px` }} />
-      {shown.map((row, index) => (
-        <div class="row" role="row" key={props.id(row)} aria-rowindex={first + index + 2} style={style}>
-          {props.columns.map((each, column) => (
-            <span role="cell" key={each.name}>
-              {column === 0 && props.link ? <a href={props.link(row)}>{each.of(row)}</a> : each.of(row)}
-            </span>
-          ))}
-        </div>
-      ))}
+      {lines(shown.map((row, index) => ({ id: props.id(row), row, index: first + index + 2 })), style)}
       <div role="presentation" style={{ height: `${Math.max(0, rows.length - first - shown.length) * HEIGHT}px` }} />
+    </div>
+  );
+}
+
+type Style = { gridTemplateColumns: string };
+type Entry<T> = { id: string; row: T; index: number };
+type Line<T> = { entry: Entry<T>; element: VNode };
+
+/** Draws rows, and those that are the same as before not again: columns that are the same array draw them alike. */
+function useLines<T>(columns: Column<T>[], link?: (row: T) => string) {
+  const held = useRef<{ columns: Column<T>[]; link?: (row: T) => string; lines: Map<string, Line<T>> }>({ columns, link, lines: new Map() });
+  if (held.current.columns !== columns || held.current.link !== link) held.current = { columns, link, lines: new Map() };
+  return (entries: Entry<T>[], style: Style): VNode[] => {
+    const before = held.current.lines;
+    const lines = new Map(entries.map((entry): [string, Line<T>] => {
+      const known = before.get(entry.id);
+      if (known && known.entry.row === entry.row && known.entry.index === entry.index) return [entry.id, known];
+      return [entry.id, { entry, element: <RowLine key={entry.id} row={entry.row} index={entry.index} columns={columns} link={link} style={style} /> }];
+    }));
+    held.current.lines = lines;
+    return [...lines.values()].map((each) => each.element);
+  };
+}
+
+function RowLine<T>(props: { row: T; index: number; columns: Column<T>[]; link?: (row: T) => string; style: Style }) {
+  return (
+    <div class="row" role="row" aria-rowindex={props.index} style={props.style}>
+      {props.columns.map((each, column) => (
+        <span role="cell" key={each.name}>
+          {column === 0 && props.link ? <a href={props.link(props.row)}>{each.of(props.row)}</a> : each.of(props.row)}
+        </span>
+      ))}
     </div>
   );
 }
@@ -137,12 +173,16 @@ export function Table<T>(props: {
 // -- a dialog ----------------------------------------------------------------------------------------------------
 export function Dialog(props: { title: string; onClose: () => void; wide?: boolean; children: ComponentChildren }) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Not after the next frame, which is late on a slow machine: the next key is for the dialog already.
+  useLayoutEffect(() => {
     element.current?.showModal();
     return () => element.current?.close();
   }, []);
+  // The event comes a task after the end of the dialog: by then another one may be open.
+  const closed = () => { if (element.current) props.onClose(); };
   return (
-    <dialog ref={element} class={props.wide ? "wide" : ""} aria-label={props.title} onClose={props.onClose}>
+    <dialog ref={element} class={props.wide ? "wide" : ""} aria-label={props.title} onClose={closed}
+      onCancel={(event) => { event.preventDefault(); props.onClose(); }}>
       <header><h2>{props.title}</h2><button type="button" aria-label="Close" onClick={props.onClose}>×</button></header>
       <div class="content">{props.children}</div>
     </dialog>

@@ -2,7 +2,7 @@
 import { Socket, type Link, type Message } from "./socket";
 
 declare const self: { onconnect: (event: MessageEvent) => void; location: Location };
-type Asked = { key?: string; open?: string; id?: number; with?: unknown; close?: boolean; bye?: boolean };
+type Asked = { key?: string; open?: string; id?: number; with?: unknown; close?: boolean; bye?: boolean; seen?: boolean };
 
 let socket: Socket | null = null;
 let link: Link = "connecting";
@@ -33,9 +33,11 @@ self.onconnect = (event) => {
   const mine = new Map<number, number>();
   port.onmessage = ({ data }: MessageEvent<Asked>) => {
     if (data.key) {
-      if (socket === null || link === "ended") socket = start(data.key);
+      if (socket === null) socket = start(data.key);
       else socket.use(data.key);
       port.postMessage({ link });
+    } else if (data.seen) {
+      socket?.seen();
     } else if (data.bye) {
       for (const number of mine.values()) { socket?.close(number); owners.delete(number); }
       ports.delete(port);

@@ -192,9 +192,11 @@ class _RotatingFile:
 
     def _open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self._handle = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         os.chmod(self._path, 0o600)
         self._size = os.fstat(self._handle).st_size
+        if self._size and os.pread(self._handle, 1, self._size - 1) != b"\n":
+            self._put(b"\n")  # a crash cut the last line off, and the next one must not become part of it
 
     def write(self, lines: list[bytes]) -> None:
         chunk: list[bytes] = []

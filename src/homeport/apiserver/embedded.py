@@ -9,7 +9,10 @@ import contextlib
 import ssl
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import orjson
 
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.authn import Authenticator
@@ -29,6 +32,7 @@ from homeport.apiserver.local import LocalClient
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import SYSTEM, User
 from homeport.apiserver.resource import Catalog, Json, ServedKind
+from homeport.apiserver.trail import Trail
 from homeport.apiserver.verb import lifecycle
 from homeport.apiserver.verb.admission import Admission
 from homeport.apiserver.view import to_version
@@ -55,8 +59,10 @@ class EmbeddedServer:
         clock: Callable[[], float],
         audit: AuditLog | None = None,
         service_network: str = SERVICE_NETWORK,
+        trail: Trail | None = None,
     ) -> None:
         self.store = store
+        self._trail = trail
         self._audit = audit
         self.pki = pki
         self.catalog = Catalog()
@@ -96,19 +102,32 @@ class EmbeddedServer:
         *,
         clock: Callable[[], float] = time.time,
         audit: Path | None = None,
+        trail: Path | None = None,
         service_network: str = SERVICE_NETWORK,
         history: History | None = None,
         copy_of: Path | None = None,
+        simulated: bool = False,
     ) -> EmbeddedServer:
         """`database` None keeps everything in memory, beginning with the backup `copy_of` if there is one.
 
-        `audit` names the file of the audit log, `service_network` is where Services get their addresses from, and
-        `history` says how much of the past watches may resume from.
+        `audit` names the file of the audit log, `trail` that of the newest changes by users; `service_network` is
+        where Services get their addresses from, and `history` says how much of the past watches may resume from.
+        What a `simulated` server acknowledges survives the death of the process, but not a power failure.
         """
         cipher = AesGcm(pki.secrets_key)
         kept = history or History()
-        store = await Store.open(database, cipher=cipher, sealed=SEALED, history=kept, clock=clock, copy_of=copy_of)
-        server = cls(store, pki, clock, AuditLog(audit) if audit is not None else None, service_network)
+        store = await Store.open(
+            database,
+            cipher=cipher,
+            sealed=SEALED,
+            synchronous="NORMAL" if simulated else "FULL",
+            history=kept,
+            clock=clock,
+            copy_of=copy_of,
+            reserve=not simulated,
+        )
+        kept_trail = Trail(trail, clock, partial(_namespace_uid, store)) if trail is not None else None
+        server = cls(store, pki, clock, AuditLog(audit) if audit is not None else None, service_network, kept_trail)
         await server._prepare()
         return server
 
@@ -130,7 +149,9 @@ class EmbeddedServer:
 
     async def serve(self, host: str = "127.0.0.1", port: int = 0) -> str:
         """Listens over TLS; gives the URL. Raises OSError if the port is taken."""
-        self.http = HttpServer(self.registry, self.authenticator, self.rbac, accounts=self.accounts, audit=self._audit)
+        self.http = HttpServer(
+            self.registry, self.authenticator, self.rbac, accounts=self.accounts, audit=self._audit, trail=self._trail
+        )
         self._tls = self.pki.server_context()
         chosen = await self.http.start(host, port, self._tls)
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  (comparing, not binding)
@@ -150,12 +171,19 @@ class EmbeddedServer:
         await self.webhook_caller.close()
         if self._audit is not None:
             self._audit.close()
+        if self._trail is not None:
+            self._trail.close()
         await self.store.close()
 
 
 async def _convert(objects: list[Json], served: ServedKind, version: str) -> list[Json]:
     api_version = f"{served.group}/{version}" if served.group else version
     return await to_version(objects, served, version, api_version)
+
+
+def _namespace_uid(store: Store, name: str) -> str:
+    found = store.get("namespaces", name)
+    return "" if found is None else str(orjson.loads(found.value)["metadata"].get("uid", ""))
 
 
 def _name(obj: Json) -> str:

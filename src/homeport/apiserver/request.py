@@ -35,6 +35,7 @@ class Context:
     dry_run: bool = False
     field_validation: str = "Warn"  # Strict, Warn, Ignore
     warnings: list[str] = field(default_factory=list)
+    wrote: bool = False  # something was stored: a write that changes nothing, or a dry run, stores nothing
     may_create: Callable[[], None] = lambda: None  # raises Forbidden: a PATCH or PUT is about to create the object
 
     def warn(self, text: str) -> None:

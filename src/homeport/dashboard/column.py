@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from homeport.api.meta import Unstructured
-from homeport.app.tree.grow import replicas, state, version
+from homeport.app.tree.facts import replicas, state, version
 from homeport.capi.object.cause import complaint
 from homeport.capi.object.summary import conditions_of
 from homeport.machinery.condition import find

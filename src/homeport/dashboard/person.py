@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
-from homeport.app.tree.grow import Memory
 from homeport.client.config import Config
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.restmapper import RestMapper
 from homeport.dashboard.feed import Changed, Feed
+from homeport.dashboard.tree.shared import SharedTrees
 
 log = structlog.get_logger(__name__)
 
@@ -34,12 +35,12 @@ class Person:
 
     def __init__(self, config: Config) -> None:
         self.client = HttpClient(config)
-        self.memory = Memory()  # of trees, for all pages
         self._feeds: dict[tuple[Resource, str], Feed] = {}
         self._lingering: dict[tuple[Resource, str], asyncio.TimerHandle] = {}
+        self._trees: dict[str, SharedTrees] = {}
         self._kinds: list[Resource] | None = None
         self._kinds_lock = asyncio.Lock()
-        self._checking = asyncio.create_task(self._check())
+        self._tasks = [asyncio.create_task(self._check()), asyncio.create_task(self._foresee())]
 
     async def kinds(self, *, fresh: bool = False) -> list[Resource]:
         """What the API server serves. Raises ApiError."""
@@ -47,6 +48,11 @@ class Person:
             if self._kinds is None or fresh:
                 self._kinds = await RestMapper(self.client).listed()
             return self._kinds
+
+    async def _foresee(self) -> None:
+        """Every page asks for the kinds: they are there when the browser has read its script."""
+        with contextlib.suppress(ApiError):
+            await self.kinds()
 
     def listen(self, resource: Resource, namespace: str, changed: Changed) -> Feed:
         """Raises TooMany. `leave` ends it."""
@@ -71,7 +77,26 @@ class Person:
     def _drop(self, key: tuple[Resource, str]) -> None:
         self._lingering.pop(key, None)
         self._feeds.pop(key).close()
-        self.memory = Memory()  # it would keep the objects of a page that nobody looks at
+
+    def trees(self, namespace: str, changed: Callable[[], None]) -> SharedTrees:
+        """Of one namespace, or with '' of all. `leave_trees` ends it."""
+        if namespace not in self._trees:
+            self._trees[namespace] = SharedTrees(self, namespace)
+        found = self._trees[namespace]
+        found.listeners.append(changed)
+        return found
+
+    def leave_trees(self, trees: SharedTrees, changed: Callable[[], None]) -> None:
+        """They are kept as long as their feeds would be, and go at once if they failed."""
+        trees.listeners.remove(changed)
+        if not trees.listeners:
+            delay = LINGER_SECONDS if trees.failure is None else 0.0
+            asyncio.get_running_loop().call_later(delay, self._drop_trees, trees)
+
+    def _drop_trees(self, trees: SharedTrees) -> None:
+        if not trees.listeners and self._trees.get(trees.namespace) is trees:
+            del self._trees[trees.namespace]
+            trees.close()
 
     async def may(self, verb: str, resource: Resource, namespace: str = "", name: str = "") -> bool:
         """Raises ApiError."""
@@ -107,13 +132,17 @@ class Person:
                     feed.deny("you are no longer logged in: run `homeport dashboard` again")
                     continue
                 where = f" in namespace {feed.namespace}" if feed.namespace else ""
-                feed.deny("" if allowed else f"you may no longer watch {feed.resource.plural}{where}")
+                feed.deny("" if allowed else f"you may not watch {feed.resource.plural}{where}")
 
     async def close(self) -> None:
         for timer in self._lingering.values():
             timer.cancel()
-        self._checking.cancel()
-        ending = [self._checking, *(feed.close() for feed in self._feeds.values())]
+        for trees in self._trees.values():
+            trees.close()
+        self._trees.clear()
+        for task in self._tasks:
+            task.cancel()
+        ending = [*self._tasks, *(feed.close() for feed in self._feeds.values())]
         self._feeds.clear()
         await asyncio.gather(*ending, return_exceptions=True)
         await self.client.close()

@@ -10,10 +10,14 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from homeport.client.config import Config
+
+T = TypeVar("T")
 
 CODE_SECONDS = 60.0
 IDLE_SECONDS = 3600.0
@@ -41,6 +45,11 @@ class Session:
     seen: float
     ending: list[Callable[[], None]] = field(default_factory=list, repr=False)
     why: str = ""  # it ended
+    now: Callable[[], float] = field(default=time.monotonic, repr=False)
+
+    def touch(self) -> None:
+        """Somebody uses it, or looks at a page of it."""
+        self.seen = self.now()
 
     def end(self, why: str) -> None:
         self.why = why
@@ -64,7 +73,7 @@ class Sessions:
         """A code that opens one session, within a minute."""
         self.sweep()
         while len(self._codes) >= MOST_CODES:
-            del self._codes[next(iter(self._codes))]
+            del self._codes[_surplus(self._codes, lambda code: self._codes[code][1].user)]
         code = secrets.token_urlsafe(16)
         self._codes[_hash(code)] = (self._now() + CODE_SECONDS, login)
         return code
@@ -77,9 +86,10 @@ class Sessions:
             return None
         self.sweep()
         while len(self._sessions) >= MOST_SESSIONS:
-            oldest = min(self._sessions.values(), key=lambda each: each.seen)
+            by_use = sorted(self._sessions.values(), key=lambda each: each.seen)
+            oldest = _surplus(by_use, lambda each: each.login.user)
             self.end(oldest, f"more than {MOST_SESSIONS} browsers logged in, and this one was used least recently")
-        made = Session(login, secrets.token_urlsafe(32), secrets.token_urlsafe(32), now, now)
+        made = Session(login, secrets.token_urlsafe(32), secrets.token_urlsafe(32), now, now, now=self._now)
         self._sessions[_hash(made.cookie)] = made
         return made
 
@@ -91,7 +101,7 @@ class Sessions:
         if why := self._over(found):
             self.end(found, why)
             return None
-        found.seen = self._now()
+        found.touch()
         return found
 
     def end(self, session: Session, why: str) -> None:
@@ -117,6 +127,13 @@ class Sessions:
         if now - session.begun > LONGEST_SECONDS:
             return f"a session lasts {LONGEST_SECONDS / 3600:.0f} hours at most"
         return "an hour passed without use" if now - session.seen > IDLE_SECONDS else ""
+
+
+def _surplus(held: Iterable[T], user_of: Callable[[T], str]) -> T:
+    """The first that belongs to whoever has most of them: nobody can push out the others."""
+    found = list(held)
+    counts = Counter(map(user_of, found))
+    return max(found, key=lambda each: counts[user_of(each)])
 
 
 def _hash(text: str) -> str:

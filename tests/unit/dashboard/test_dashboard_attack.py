@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,85 +13,22 @@ import aiohttp
 import pytest
 
 from homeport.api.meta import Resource
-from homeport.apiserver.auth.pki import PKI
-from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.config import Impersonation
-from homeport.client.credential import Static
 from homeport.client.kubeconfig import load
-from homeport.client.protocol import Client
 from homeport.dashboard.login import log_in
-from homeport.dashboard.wire.server import Dashboard
+from homeport.dashboard.session import IDLE_SECONDS, LONGEST_SECONDS
 from homeport.dashboard.wire.stream import MOST_TOPICS
+from unit.dashboard.stage import Stage, open_stage, receive
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
 ROWS = {"open": "rows", "with": {"group": "", "plural": "configmaps", "namespace": "default", "columns": []}}
 LIST = {"method": "GET", "path": "/api/v1/namespaces/default/configmaps"}
 
 
-@dataclass
-class Stage:
-    """A logged-in browser without a browser."""
-
-    address: str
-    key: str
-    cookie: str
-    http: aiohttp.ClientSession
-    client: Client
-
-    @property
-    def origin(self) -> str:
-        parts = urlsplit(self.address)
-        return f"{parts.scheme}://{parts.netloc}"
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Origin": self.origin, "Cookie": self.cookie, "X-Homeport-Key": self.key}
-
-    async def send(self, raw: bytes) -> bytes:
-        """As it is, on a connection of its own; gives the line of the status."""
-        parts = urlsplit(self.address)
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-        try:
-            writer.write(raw)
-            return await asyncio.wait_for(reader.readline(), 30)
-        finally:
-            writer.close()
-            await writer.wait_closed()
-
-    async def ask(self, body: Any, **headers: str) -> tuple[int, str]:
-        async with self.http.post(f"{self.address}request", json=body, headers={**self.headers, **headers}) as answer:
-            return answer.status, await answer.text()
-
-    async def connect(self) -> aiohttp.ClientWebSocketResponse:
-        socket = await self.http.ws_connect(f"{self.address}stream", headers=self.headers, max_msg_size=0)
-        await socket.send_json({"key": self.key})
-        assert await socket.receive_json(timeout=30) == {"hello": True}
-        return socket
-
-
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    server = await EmbeddedServer.open(None, PKI.ensure(tmp_path / "pki"))
-    server.pki.write_kubeconfig(tmp_path / "config", await server.serve())
-    config = load(tmp_path / "config")
-    dashboard = Dashboard()
-    address = await dashboard.start(replace(config, credential=Static()), "127.0.0.1", 0)
-    link, _ = await log_in(config, address)
-    async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
-        origin = {"Origin": address.removesuffix("/dashboard/")}
-        async with http.post(f"{address}session", json={"code": link.partition("#code=")[2]}, headers=origin) as answer:
-            key, cookie = (await answer.json())["key"], answer.headers["Set-Cookie"].partition(";")[0]
-        yield Stage(address, key, cookie, http, server.client())
-    await dashboard.stop()
-    await server.close()
-
-
-async def receive(socket: aiohttp.ClientWebSocketResponse, number: int) -> dict[str, Any]:
-    """The next message of a subscription."""
-    while True:
-        message: dict[str, Any] = await socket.receive_json(timeout=30)
-        if message.get("id") == number:
-            return message
+    async with open_stage(tmp_path) as made:
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -294,3 +230,34 @@ async def test_who_acts_as_somebody_else_is_somebody_else_here_too(stage: Stage,
     config = replace(load(tmp_path / "config"), impersonate=Impersonation(user="jane", groups=("quay",)))
     _, user = await log_in(config, stage.address)
     assert user == "jane"
+
+
+async def test_a_page_in_view_keeps_its_session_and_an_open_stream_alone_does_not(stage: Stage) -> None:
+    """The page reports each minute that it is in view; one that is hidden, or in another tab, does not."""
+    socket = await stage.connect()
+    hours = int(LONGEST_SECONDS / IDLE_SECONDS) - 1
+    for number in range(hours):
+        stage.clock.now += IDLE_SECONDS - 60
+        await socket.send_json({"seen": True})
+        await socket.send_json({"id": number, **ROWS})  # answered after it
+        await receive(socket, number)
+        await socket.send_json({"id": number, "close": True})
+    assert (await stage.ask(LIST))[0] == 200
+    stage.clock.now += IDLE_SECONDS - 60
+    await socket.send_json({"id": hours, **ROWS})
+    await receive(socket, hours)
+    stage.clock.now += 120
+    assert (await stage.ask(LIST))[0] == 401
+    while (await socket.receive(timeout=30)).type is aiohttp.WSMsgType.TEXT:
+        pass
+    assert socket.close_code == 4401
+
+
+async def test_a_page_in_view_is_logged_out_after_twelve_hours_all_the_same(stage: Stage) -> None:
+    socket = await stage.connect()
+    stage.clock.now += LONGEST_SECONDS + 1
+    await socket.send_json({"seen": True})
+    await socket.send_json({"id": 8, **ROWS})
+    await receive(socket, 8)
+    assert (await stage.ask(LIST))[0] == 401
+    await socket.close()

@@ -1,4 +1,4 @@
-"""Errands: work of pages in processes of their own, with limits."""
+"""Errands: work of pages, with limits."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ async def test_a_newer_errand_of_the_same_user_takes_the_place_of_the_older_one(
 async def test_what_an_errand_reports_as_a_problem_is_shown() -> None:
     with pytest.raises(ErrandError, match="the manifest has no object"):
         await Errands().run("plan", {"manifest": ""}, somebody(), NOWHERE)
+
+
+async def test_choices_of_a_hypervisor_say_why_there_are_none() -> None:
+    with pytest.raises(ErrandError, match=r"127\.0\.0\.1:1"):
+        await Errands().run("choices", {"provider_config": "site"}, somebody(), NOWHERE)
+    with pytest.raises(ErrandError, match="use 'homeport discover'"):
+        await Errands(seconds=0.0).run("choices", {"provider_config": "site"}, somebody(), NOWHERE)
 
 
 async def test_an_order_carries_who_the_user_is_and_does_not_show_it() -> None:

@@ -9,6 +9,7 @@ from homeport.dashboard.session import (
     CODE_SECONDS,
     IDLE_SECONDS,
     LONGEST_SECONDS,
+    MOST_CODES,
     MOST_SESSIONS,
     Login,
     Session,
@@ -36,8 +37,8 @@ def sessions(clock: Clock) -> Sessions:
     return Sessions(clock)
 
 
-def begin(sessions: Sessions) -> Session:
-    made = sessions.redeem(sessions.offer(LOGIN))
+def begin(sessions: Sessions, login: Login = LOGIN) -> Session:
+    made = sessions.redeem(sessions.offer(login))
     assert made is not None
     return made
 
@@ -101,6 +102,21 @@ def test_the_number_of_sessions_is_bounded(sessions: Sessions, clock: Clock) -> 
         begin(sessions)
     assert len(sessions) == MOST_SESSIONS
     assert sessions.find(first.cookie, first.key) is None
+
+
+def test_a_user_who_logs_in_all_the_time_pushes_out_nobody_else(sessions: Sessions, clock: Clock) -> None:
+    jane, other = begin(sessions), Login("mallory", LOGIN.config)
+    code = sessions.offer(LOGIN)
+    last = begin(sessions, other)
+    for _ in range(3 * MOST_SESSIONS):
+        clock.now += 0.1
+        last = begin(sessions, other)
+    for _ in range(3 * MOST_CODES):
+        sessions.offer(other)
+    assert len(sessions) == MOST_SESSIONS
+    assert sessions.find(jane.cookie, jane.key) is jane
+    assert sessions.find(last.cookie, last.key) is last
+    assert sessions.redeem(code) is not None
 
 
 def test_secrets_are_in_no_repr(sessions: Sessions) -> None:

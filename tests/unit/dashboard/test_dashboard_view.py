@@ -1,14 +1,12 @@
-"""What pages get: rows of columns, and trees with their equal machines folded."""
+"""What pages get: rows of columns, lines of logs, and the files of the page itself."""
 
 from __future__ import annotations
 
 import pytest
 
 from homeport.api.meta import Unstructured
-from homeport.app.tree.branch import Branch
 from homeport.dashboard.column import MOST_TEXT, ColumnError, readers, row
 from homeport.dashboard.page import HEADERS, load
-from homeport.dashboard.topic.group import ALONE, grouped
 from homeport.dashboard.topic.log import readable
 
 
@@ -52,22 +50,6 @@ def test_long_texts_are_cut() -> None:
 def test_columns_that_make_no_sense_are_refused(columns: object) -> None:
     with pytest.raises(ColumnError):
         readers(columns)
-
-
-def tree(*machines: Branch) -> Branch:
-    return Branch("MachineDeployment", "workers", children=list(machines))
-
-
-def test_equal_machines_are_one_group_and_sick_ones_come_first() -> None:
-    well = [Branch("Machine", f"m{n}", healthy=True, state="Available") for n in range(ALONE + 4)]
-    sick = Branch("Machine", "z", healthy=False, state="Failed", problem="no image")
-    children = grouped(tree(*well, sick)).children
-    assert [(each.kind, each.name) for each in children] == [("Machine", "z"), ("Group", f"{ALONE + 4} Machines")]
-
-
-def test_a_few_equal_machines_are_shown_one_by_one() -> None:
-    children = grouped(tree(*(Branch("Machine", f"m{n}", state="Available") for n in range(ALONE)))).children
-    assert [each.name for each in children] == [f"m{n}" for n in range(ALONE)]
 
 
 def test_the_page_is_packed_with_the_program() -> None:

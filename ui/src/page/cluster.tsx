@@ -8,7 +8,7 @@ import { ObjectLogs } from "./logs";
 import { Happened } from "./timeline";
 import { Filter, MachineTable } from "./machines";
 
-type Tree = { tree: Branch | null; cause: string; unreadable?: string[]; problem: string };
+type Tree = { tree: Branch | null; cause: string; unreadable?: string[]; problem: string; reading: boolean };
 
 export function Cluster() {
   const [, kind = "", namespace = "", name = ""] = route.value.parts;
@@ -19,13 +19,14 @@ export function Cluster() {
     <>
       <h1>{name} <small>{kind} in {namespace}</small></h1>
       {error && <p class="lonely bad">{error}</p>}
-      {!state && !error && <p class="lonely">Reading the tree …</p>}
-      {state && !tree && <p class="lonely">There is no {kind} {name} in namespace {namespace}. <a href={href([])}>All clusters</a></p>}
+      {(!state || (!tree && state.reading)) && !error && <p class="lonely">Reading the tree …</p>}
+      {state && !tree && !state.reading && <p class="lonely">There is no {kind} {name} in namespace {namespace}{state.problem ? ", or you may not see it" : ""}. <a href={href([])}>All clusters</a></p>}
       {tree && (
         <>
           <p class="sum">
             <State state={tree.state} healthy={tree.healthy} /> {tree.version && <span>{tree.version}</span>}{" "}
             <ObjectLink kind={tree.kind} apiVersion={tree.apiVersion} namespace={tree.namespace} name={tree.name} label="Edit" />
+            {state.reading && <span class="faint" role="status"> reading the machines …</span>}
           </p>
           {state.cause && <p class="cause banner" role="alert">{state.cause}</p>}
           <Actions kind={tree.kind} apiVersion={tree.apiVersion} namespace={namespace} name={name} tree={tree} />

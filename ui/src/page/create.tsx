@@ -1,6 +1,6 @@
 // Create a cluster: a form made from the schema of the kind, or its YAML; each becomes the other.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { blueprintOf, blueprints, chooseBlueprint, completed, fromForm, toForm, type Blueprint } from "../blueprint";
+import { blueprintOf, blueprints, chooseBlueprint, completed, fromForm, placed, toForm, type Blueprint } from "../blueprint";
 import { Fields, Offered, Wrong, type Choices, type Value } from "../form";
 import { kinds, path, type Kind } from "../kind";
 import { amend, go, route } from "../route";
@@ -8,6 +8,7 @@ import { errand, Refusal, send } from "../request";
 import { Rehearsal } from "../rehearsal";
 import { useRows } from "../rows";
 import { schemaOf, type Schema } from "../schema";
+import { Quota } from "../size";
 import { home, space } from "../space";
 import { Command, report } from "../ui";
 import { document_ } from "../yaml";
@@ -100,7 +101,7 @@ function Form({ kind }: { kind: Kind }) {
       setChecked(null);
       const causes = error instanceof Refusal ? error.body?.details?.causes ?? [] : [];
       const at: Record<string, string> = {};
-      for (const each of causes) if (each.field) at[each.field] = each.message;
+      for (const each of causes) if (each.field) at[placed(each.field, each.message, meant)] = each.message;
       setErrors(at);
       setProblem((error as Error).message);
     }
@@ -129,6 +130,7 @@ function Form({ kind }: { kind: Kind }) {
       )}
       <p class="actions"><button type="button" onClick={() => void edit()}>{text === null ? "Edit as YAML" : "Back to the form"}</button></p>
       {text === null && <details><summary>Manifest</summary><pre tabIndex={0}>{document_(body)}</pre></details>}
+      {api === "TenantCluster" && <Quota body={body} />}
       {checked && <Rehearsal objects={checked} />}
       <Command text={`kubectl apply -f ${name || "cluster"}.yaml`} />
       <p class="actions"><button type="submit" class="main">{checked ? "Create" : "Check"}</button> {checked && <span class="good">The API server accepts it.</span>}</p>
@@ -156,8 +158,9 @@ function Discovery({ namespace, onFound }: { namespace: string; onFound: (choice
       if (!current) return;
       const names = (kind: string) => [...new Set<string>(found.entities.filter((each: any) => each.kind === kind).map((each: any) => each.name))].sort();
       const versions = [...new Set<string>(found.entities.map((each: any) => each.details.kubernetes).filter(Boolean))].sort();
-      onFound({ ...known, image: names("image"), network: names("network"), cluster: names("cluster"), storage: names("storage"), version: versions });
-      setSaid(`${found.entities.length} choices from ${found.origin}`);
+      const hosts = (detail: string) => found.entities.filter((each: any) => each.kind === "host").map((each: any) => each.details[detail]).filter(Boolean);
+      onFound({ ...known, hostCpu: hosts("cpu"), hostMemory: hosts("memory"), image: names("image"), network: names("network"), cluster: names("cluster"), storage: names("storage"), version: versions });
+      setSaid(`${found.total > found.entities.length ? `the first ${found.entities.length} of ` : ""}${found.total} choices from ${found.origin}`);
     }).catch((error: Error) => { if (current) { setSaid(error.message); onFound(known); } });
     return () => { current = false; };
   }, [used?.label, configs?.length]);

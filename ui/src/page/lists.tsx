@@ -16,7 +16,7 @@ const STATE: Shown = { name: "State", path: "@state", of: (found) => <State stat
 
 const TEAMS: List[] = [
   { title: "Teams", group: BUTLER, plural: "teams", columns: [
-    STATE, { name: "Namespace", path: ["status", "namespace"] }, { name: "Members", path: ["status", "memberCount"], width: "6rem" },
+    STATE, { name: "Namespace", path: ["status", "namespace"], width: "minmax(7rem, 1fr)" }, { name: "Members", path: ["status", "memberCount"], width: "6rem" },
     { name: "Clusters", path: ["status", "clusterCount"], width: "6rem" },
     { name: "Nodes", path: ["status", "resourceUsage", "totalNodes"], width: "6rem" },
     { name: "Quota", path: ["status", "quotaStatus"] }, { name: "Why", path: ["status", "quotaMessage"], width: "minmax(0, 2fr)" },

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { amend, route } from "../route";
 import { errand, get } from "../request";
 import { useRows } from "../rows";
+import { home, spaces } from "../space";
 import { subscribe } from "../stream";
 import { Command, Table, type Column } from "../ui";
 
@@ -10,7 +11,8 @@ const MOST = 100_000; // lines that are kept; some of them are elements
 const HEIGHT = 20;
 
 export function Logs() {
-  const [pods, problem] = useRows("", "pods", "", [["status", "phase"]]);
+  const scope = spaces.value.includes("") ? "" : home.value; // all Pods, for who may see all namespaces
+  const [pods, problem] = useRows("", "pods", scope, [["status", "phase"]]);
   const pod = route.value.query.get("pod") ?? "";
   const text = route.value.query.get("text") ?? "";
   const [containers, setContainers] = useState<string[]>([]);
@@ -33,6 +35,7 @@ export function Logs() {
         {containers.length > 1 && <label>Container <select value={container} onChange={(event) => amend({ container: event.currentTarget.value })}>{containers.map((each) => <option key={each}>{each}</option>)}</select></label>}
         <label>Lines with <input type="search" value={text} placeholder="for example default/harbour" onChange={(event) => amend({ text: event.currentTarget.value })} /></label>
       </p>
+      {!pod && <p class="lonely">Choose a Pod. Homeport's own controllers are in Pods of the namespaces that end with -system.</p>}
       {ready && <PodLog key={pod + container + text} pod={pod} container={container} text={text} />}
     </>
   );

@@ -1,8 +1,8 @@
 // All machines, or those of one cluster.
 import { route, amend } from "../route";
-import { useRows, type Row } from "../rows";
+import { matches, useRows, type Row } from "../rows";
 import { space } from "../space";
-import { age, State, Table, type Column } from "../ui";
+import { Age, State, Table, type Column } from "../ui";
 import { href } from "../route";
 
 const GROUP = "cluster.x-k8s.io";
@@ -12,32 +12,31 @@ export function Machines() {
   return (<><h1>Machines</h1><MachineTable cluster="" namespace={space.value} /></>);
 }
 
+const SHOWN: Column<Row>[] = [
+  { name: "Machine", of: (r) => r.name, sort: (r) => r.name, width: "minmax(15rem, 3fr)" },
+  { name: "Cluster", of: (r) => r.values[0], sort: (r) => r.values[0] ?? "" },
+  { name: "State", of: (r) => <State state={r.deleting ? "Deleting" : r.values[1] || r.values[2] || ""} />, sort: (r) => r.values[1] ?? "" },
+  { name: "Version", of: (r) => r.values[3], sort: (r) => r.values[3] ?? "", width: "6rem" },
+  { name: "Node", of: (r) => <span title={r.values[4]}>{r.values[4] ?? "–"}</span>, width: "minmax(9rem, 2fr)" },
+  { name: "Age", of: (r) => <Age time={r.created} />, sort: (r) => r.created, width: "5rem" },
+  { name: "What is wrong", of: (r) => <span title={r.values[5]}>{r.values[5]}</span>, width: "minmax(0, 3fr)" },
+];
+const id = (row: Row) => row.uid;
+const link = (row: Row) => href(["object", GROUP, "machines", row.namespace, row.name]);
+
 export function MachineTable({ cluster, namespace }: { cluster: string; namespace: string }) {
   const [rows, problem] = useRows(GROUP, "machines", namespace, COLUMNS);
   const text = (route.value.query.get("q") ?? "").toLowerCase();
   if (problem) return <p class="lonely bad">{problem}</p>;
   if (!rows) return <p class="lonely">Reading the machines …</p>;
-  const shown = rows.filter((each) => (!cluster || each.values[0] === cluster) && (!text || matches(each, text)));
-  const columns: Column<Row>[] = [
-    { name: "Machine", of: (r) => r.name, sort: (r) => r.name, width: "minmax(12rem, 2fr)" },
-    { name: "Cluster", of: (r) => r.values[0], sort: (r) => r.values[0] ?? "" },
-    { name: "State", of: (r) => <State state={r.deleting ? "Deleting" : r.values[1] || r.values[2] || ""} />, sort: (r) => r.values[1] ?? "" },
-    { name: "Version", of: (r) => r.values[3], sort: (r) => r.values[3] ?? "", width: "6rem" },
-    { name: "Node", of: (r) => r.values[4] ?? "–" },
-    { name: "Age", of: (r) => age(r.created), sort: (r) => r.created, width: "5rem" },
-    { name: "What is wrong", of: (r) => <span title={r.values[5]}>{r.values[5]}</span>, width: "minmax(0, 3fr)" },
-  ];
+  const shown = cluster || text ? rows.filter((each) => (!cluster || each.values[0] === cluster) && (!text || matches(each, text))) : rows;
   return (
     <>
       <Filter count={shown.length} of={rows.length} />
-      <Table label="Machines" rows={shown} columns={columns} id={(r) => r.uid} empty="No machine matches."
-        link={(r) => href(["object", GROUP, "machines", r.namespace, r.name])} />
+      <Table label="Machines" rows={shown} columns={SHOWN} id={id} empty="No machine matches." link={link} />
     </>
   );
 }
-
-const matches = (row: Row, text: string) =>
-  row.name.includes(text) || row.values.some((each) => typeof each === "string" && each.toLowerCase().includes(text));
 
 export function Filter({ count, of }: { count: number; of: number }) {
   return (

@@ -1,14 +1,14 @@
 // What needs attention, and why, in one sentence for each cluster.
 import { href } from "../route";
 import { space } from "../space";
-import { Bar, ObjectLink, State, useTopic } from "../ui";
+import { Age, Bar, clock, ObjectLink, State, useTopic } from "../ui";
 
 export type Line = {
   kind: string; namespace: string; name: string; healthy: boolean | null; state: string; version: string;
-  machines: number; ready: number; desired: number; cause: string;
+  machines: number; ready: number; desired: number; cause: string; since: string;
   at: { kind: string; namespace: string; name: string; apiVersion: string } | null;
 };
-type Clusters = { clusters: Line[]; problem: string };
+type Clusters = { clusters: Line[]; problem: string; reading: boolean };
 
 export function Overview() {
   const [state, error] = useTopic<Clusters>("overview", { namespace: space.value }, (_, message) => message);
@@ -24,6 +24,7 @@ export function Overview() {
         <b>{state.clusters.length}</b> {state.clusters.length === 1 ? "cluster" : "clusters"} · <b>{machines}</b> machines ·{" "}
         {sick.length ? <b class="bad">{sick.length} not healthy</b> : <b class="good">all healthy</b>}
         {" · "}<a href={href(["create"])}>Create a cluster</a>
+        {state.reading && <span class="faint" role="status"> · reading the machines …</span>}
       </p>
       {state.clusters.length === 0 && <p class="lonely">There are no clusters {space.value ? `in namespace ${space.value}` : "yet"}. <a href={href(["create"])}>Create the first one</a>.</p>}
       {sick.length > 0 && <section aria-label="Not healthy">{sick.map((each) => <Sick key={id(each)} line={each} />)}</section>}
@@ -48,6 +49,7 @@ function Sick({ line }: { line: Line }) {
       <Bar done={line.ready} of={Math.max(line.desired, line.machines)} />
       <p class="cause">
         <span>{line.cause || "No object reports a cause yet."}</span>{" "}
+        {line.since && <><time class="faint" dateTime={line.since} title={line.since}>since {clock(line.since)} (<Age time={line.since} />)</time>{" "}</>}
         {line.at && <ObjectLink {...line.at} label={`Show ${line.at.kind} ${line.at.name}`} />}
       </p>
     </article>

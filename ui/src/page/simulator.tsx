@@ -15,6 +15,7 @@ const BOTH = [
   { name: "answers take 3 seconds", fault: { effect: { kind: "delay", seconds: 3 } } },
   { name: "every second connection is dropped", fault: { match: { every: 2 }, effect: { kind: "drop" } } },
   { name: "new VMs never boot", fault: { match: { kind: "vm" }, effect: { kind: "no-boot" } } },
+  { name: "new VMs stop after their start", fault: { match: { kind: "vm" }, effect: { kind: "crash" } } },
   { name: "new VMs get no address", fault: { match: { kind: "vm" }, effect: { kind: "address-late" } } },
 ];
 const PRESETS: Record<string, { name: string; fault: object }[]> = {
@@ -23,8 +24,13 @@ const PRESETS: Record<string, { name: string; fault: object }[]> = {
     { name: "tasks hang", fault: { effect: { kind: "task-hang" } } },
     { name: "clusters are out of reach", fault: { match: { kind: "cluster" }, effect: { kind: "outage" } } },
     { name: "disks are full", fault: { effect: { kind: "full-disk" } } },
+    { name: "reads are ten minutes old", fault: { effect: { kind: "stale", seconds: 600 } } },
   ],
-  harvester: [{ name: "imports of images fail", fault: { effect: { kind: "import-failure" } } }],
+  harvester: [
+    { name: "imports of images fail", fault: { effect: { kind: "import-failure" } } },
+    { name: "guest agents report nothing", fault: { match: { kind: "vm" }, effect: { kind: "agent-silence" } } },
+    { name: "all hosts fail", fault: { match: { kind: "node" }, effect: { kind: "outage" } } },
+  ],
 };
 
 const at = (name: string, page: string) => `/homeport/sim/${encodeURIComponent(name)}/${page}`;

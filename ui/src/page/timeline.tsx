@@ -25,7 +25,7 @@ export function Timeline() {
 
 /** `objects`: also what the objects say themselves, their conditions and who changed them. */
 export function Happened({ namespace, about, objects = false }: { namespace: string; about: string; objects?: boolean }) {
-  const [state, error] = useTopic<{ entries: Entry[]; problem: string }>("timeline", { namespace, about, objects }, (_, message) => message);
+  const [state, error] = useTopic<{ entries: Entry[]; total: number; problem: string; users: boolean }>("timeline", { namespace, about, objects }, (_, message) => message);
   const [limit, setLimit] = useState(100);
   const chosen = route.value.query.get("source") ?? "";
   const warnings = route.value.query.get("warnings") === "yes";
@@ -38,15 +38,16 @@ export function Happened({ namespace, about, objects = false }: { namespace: str
       <p class="filter">
         <label>Show <select value={chosen} onChange={(event) => amend({ source: event.currentTarget.value })}><option value="">everything</option>{known.map((each) => <option key={each} value={each}>{SOURCES[each]}</option>)}</select></label>
         <label class="check"><input type="checkbox" checked={warnings} onChange={(event) => amend({ warnings: event.currentTarget.checked ? "yes" : "" })} /> Only warnings</label>
-        <span class="faint">{entries.length} of {state.entries.length}</span>
+        <span class="faint">{entries.length} of {state.total > state.entries.length ? `the newest ${state.entries.length}; ${state.total} in all` : state.total}</span>
       </p>
+      {!state.users && <p class="faint">Changes name the program, not the user: this API server keeps user names in its audit log alone.</p>}
       {!entries.length && <p class="lonely">Nothing happened within the last hour.</p>}
       <ol class="timeline">
         {entries.slice(0, limit).map((each) => (
           <li key={each.uid} class={each.type === "Warning" ? "bad" : ""} data-source={each.source}>
             <time dateTime={each.time} title={each.time}>{age(each.time)} ago</time>
             <ObjectLink {...each} />
-            <b>{each.reason}</b>
+            <b>{each.reason.split(/(?<=[a-z])(?=[A-Z])/).map((word, index) => <>{index > 0 && <wbr />}{word}</>)}</b>
             <span>{each.message}</span>
             <small class="faint">{[SOURCES[each.source], each.by && `by ${each.by}`, each.count > 1 && `${each.count} times`].filter(Boolean).join(" · ")}</small>
           </li>

@@ -82,12 +82,18 @@ def subject_name(name: str, organizations: Sequence[str] = ()) -> x509.Name:
 
 
 def sign_ca(
-    key: PrivateKey, now: datetime.datetime, *, days: int = CA_DAYS, common_name: str = "homeport-ca"
+    key: PrivateKey,
+    now: datetime.datetime,
+    *,
+    days: int = CA_DAYS,
+    common_name: str = "homeport-ca",
+    skew: datetime.timedelta = SKEW,
 ) -> x509.Certificate:
+    """Valid since `skew` before `now`: the clocks of others may be behind ours by that much."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     public = key.public_key()
     return (
-        _builder(name, name, public, now, days)
+        _builder(name, name, public, now, days, skew)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(key_usage(key_cert_sign=True, crl_sign=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
@@ -173,6 +179,7 @@ def _builder(
     public: ec.EllipticCurvePublicKey | rsa.RSAPublicKey,
     now: datetime.datetime,
     days: int,
+    skew: datetime.timedelta = SKEW,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -180,6 +187,6 @@ def _builder(
         .issuer_name(issuer)
         .public_key(public)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - SKEW)
+        .not_valid_before(now - skew)
         .not_valid_after(now + datetime.timedelta(days=days))
     )

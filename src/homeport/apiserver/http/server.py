@@ -15,14 +15,16 @@ from dataclasses import replace
 from time import perf_counter, time
 from typing import Protocol
 
+import msgspec
 import structlog
 from aiohttp.web import BaseRequest, StreamResponse
 
 from homeport.apiserver.audit import AuditLog
 from homeport.apiserver.auth.decision import Attributes, forbidden
 from homeport.apiserver.auth.impersonation import impersonate
-from homeport.apiserver.auth.rbac.rbac import Rbac
+from homeport.apiserver.auth.rbac.rbac import CHANGES_PATH, Rbac
 from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
+from homeport.apiserver.discovery import Document
 from homeport.apiserver.http.auditing import entry_of
 from homeport.apiserver.http.connect import Connectors
 from homeport.apiserver.http.connection import Connection, ConnectionLimits, ConnectionServer
@@ -40,6 +42,7 @@ from homeport.apiserver.metrics import Metrics
 from homeport.apiserver.name import path_segment
 from homeport.apiserver.registry import Registry
 from homeport.apiserver.request import ANONYMOUS, User
+from homeport.apiserver.trail import Trail
 from homeport.client.errors import ApiError, BadRequest, Internal, Timeout
 from homeport.machinery.selector import SelectorError, parse_fields
 
@@ -76,6 +79,7 @@ class HttpServer:
         health: Health | None = None,
         limits: InFlight | None = None,
         audit: AuditLog | None = None,
+        trail: Trail | None = None,
         accounts: ServiceAccounts | None = None,
         connections: ConnectionLimits | None = None,
         bookmark_seconds: float = 60.0,
@@ -90,8 +94,10 @@ class HttpServer:
         self._connection_limits = connections or ConnectionLimits()
         self.watches = Watches(registry, self.metrics, bookmark_seconds=bookmark_seconds)
         self._connectors = Connectors(self.metrics)
-        self._verbs = Verbs(registry, self.watches, self._connectors, self._authorize_creation)
+        self._verbs = Verbs(registry, self.watches, self._connectors, self._authorize_creation, trail)
         self.root = Root(registry.catalog, self.health, self.metrics, accounts)
+        if trail is not None:
+            self.root.mount(lambda exchange: self._changes(exchange, trail), lambda: (CHANGES_PATH,))
         self._server: asyncio.Server | None = None
         self._http: ConnectionServer | None = None
         self._tls: ssl.SSLContext | None = None
@@ -215,6 +221,20 @@ class HttpServer:
             now = time()
             code = response.status if response is not None else 499  # the client left before there was an answer
             self._audit.write(entry_of(exchange, code, now - seconds, now))
+
+    def _changes(self, exchange: Exchange, trail: Trail) -> Document | None:
+        """Everybody may ask: the answer has only writes to objects that the user may read. For a client without
+        a credential, nothing is looked up."""
+        if exchange.info.path != CHANGES_PATH:
+            return None
+        if exchange.user.name == ANONYMOUS.name:
+            return Document(b"[]")
+
+        def may(asked: Attributes) -> bool:
+            return self._rbac is None or self._rbac.authorize(asked).allowed
+
+        namespace = exchange.query.get("namespace")
+        return Document(msgspec.json.encode(trail.visible(may, exchange.user, namespace)))
 
     async def _answered(self, exchange: Exchange) -> StreamResponse:
         try:

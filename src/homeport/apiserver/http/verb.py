@@ -23,6 +23,7 @@ from homeport.apiserver.registry import Connector, Registry
 from homeport.apiserver.request import Context
 from homeport.apiserver.resource import ServedKind, Version
 from homeport.apiserver.table import TableForm, partial_metadata, partial_metadata_list
+from homeport.apiserver.trail import Trail
 from homeport.client.errors import BadRequest, MethodNotAllowed, NotAcceptable, NotFound
 
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
@@ -43,8 +44,14 @@ def no_resource() -> NotFound:
 
 class Verbs:
     def __init__(
-        self, registry: Registry, watches: Watches, connectors: Connectors, may_create: Callable[[Exchange], None]
+        self,
+        registry: Registry,
+        watches: Watches,
+        connectors: Connectors,
+        may_create: Callable[[Exchange], None],
+        trail: Trail | None = None,
     ) -> None:
+        self._trail = trail
         self._registry = registry
         self._may_create = may_create
         self._watches = watches
@@ -80,6 +87,14 @@ class Verbs:
             raise no_method()
         exchange.form = accepted(exchange.header(ACCEPT))
         return await verb(exchange, ctx, served, version)
+
+    def _note(self, exchange: Exchange, ctx: Context, served: ServedKind, created: bytes = b"") -> None:
+        """A write that succeeded. `created`: the object, whose name the path does not have."""
+        if self._trail is not None:
+            info = exchange.info
+            name = str(orjson.loads(created)["metadata"].get("name", "")) if created else info.name
+            kind = (served.group, served.plural, info.subresource)
+            self._trail.note(ctx, info.verb, kind, info.namespace, name, exchange.actor)
 
     def _unknown(self, exchange: Exchange) -> Reply:
         """The 404 of a path: a Status in groups that this server has, plain text elsewhere."""
@@ -195,6 +210,7 @@ class Verbs:
         obj = await parse_object(ctx, served, version, body, exchange.header(CONTENT_TYPE))
         _check_created(exchange.info.name, obj)
         written = await self._registry.create(ctx, served, version, exchange.info.namespace, obj)
+        self._note(exchange, ctx, served, written)
         return self._reply(exchange, served, version, written, 201)
 
     async def _update(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
@@ -208,6 +224,7 @@ class Verbs:
         written, created = await self._registry.update(
             ctx, served, version, info.namespace, info.name, obj, subresource=info.subresource
         )
+        self._note(exchange, ctx, served)
         return self._reply(exchange, served, version, written, 201 if created else 200)
 
     async def _patch(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
@@ -228,6 +245,7 @@ class Verbs:
             subresource=info.subresource,
             force=bool(force),
         )
+        self._note(exchange, ctx, served)
         return self._reply(exchange, served, version, written, 201 if created else 200)
 
     async def _delete(self, exchange: Exchange, ctx: Context, served: ServedKind, version: Version) -> Reply:
@@ -235,6 +253,7 @@ class Verbs:
         raw = await parse_options(await exchange.read(), exchange.header(CONTENT_TYPE))
         options, ctx.dry_run = delete_options(exchange.query, raw)
         body, gone = await self._registry.delete(ctx, served, version, info.namespace, info.name, options)
+        self._note(exchange, ctx, served)
         waits = not gone and options.orphan_dependents is False
         return self._reply(exchange, served, version, body, 202 if waits else 200)
 
@@ -243,6 +262,7 @@ class Verbs:
         options, ctx.dry_run = delete_options(exchange.query, raw)
         chosen = list_options(exchange.query)
         listing = await self._registry.delete_collection(ctx, served, version, exchange.info.namespace, chosen, options)
+        self._note(exchange, ctx, served)
         return reply_object(exchange, list_bytes(served, version, listing))
 
     def _reply(self, exchange: Exchange, served: ServedKind, version: Version, body: bytes, status: int = 200) -> Reply:

@@ -26,6 +26,7 @@ class Type:
 
     name: str  # as error messages spell it
     always = False  # a struct: `omitempty` never leaves it out
+    text = False  # a string is its own encoding
 
     @property
     def filled(self) -> bool:
@@ -43,7 +44,10 @@ class Type:
 
 
 class Scalar(Type):
-    def __init__(self, name: str, read: Callable[[Any], Any], zero: Any, *, always: bool = False) -> None:
+    def __init__(
+        self, name: str, read: Callable[[Any], Any], zero: Any, *, always: bool = False, text: bool = False
+    ) -> None:
+        self.text = text
         self.name = name
         self._read = read
         self._zero = zero
@@ -69,6 +73,8 @@ class List(Type):
         if type(value) is not list:
             raise DecodeError(value, self.name)
         item = self._item
+        if item.text and all(type(found) is str for found in value):
+            return value
         for i, found in enumerate(value):
             before = len(unknown)
             value[i] = item.zero() if found is None else item.read(found, unknown)
@@ -95,6 +101,8 @@ class Map(Type):
         if type(value) is not dict:
             raise DecodeError(value, self.name)
         item = self._item
+        if item.text and all(type(found) is str for found in value.values()):
+            return value
         for key, found in value.items():
             before = len(unknown)
             value[key] = item.zero() if found is None else item.read(found, unknown)
@@ -109,10 +117,11 @@ class Map(Type):
 
 
 class Field:
-    __slots__ = ("dropped", "omit", "path", "pointer", "type", "written")
+    __slots__ = ("dropped", "omit", "path", "pointer", "text", "type", "written")
 
     def __init__(self, name: str, kind: Type, pointer: bool, flags: str, embedded: str) -> None:
         self.type = kind
+        self.text = kind.text
         self.pointer = pointer
         # An empty value is left out: by omitempty for anything but structs, by omitzero for structs as well.
         leaves = "z" in flags or ("o" in flags and not kind.always)
@@ -151,11 +160,14 @@ class Struct(Type):
     def read(self, value: object, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise DecodeError(value, self.name)
-        fields = self.fields
+        fields = self.fields if self._fields is None else self._fields
         drop: list[str] = []
         for name, found in value.items():
             field = fields.get(name)
-            if field is None:
+            if field is not None and field.text and type(found) is str:  # most fields: nothing to look into
+                if not found and field.dropped:
+                    drop.append(name)
+            elif field is None:
                 unknown.append(name)
                 drop.append(name)
             elif found is None:
@@ -166,9 +178,8 @@ class Struct(Type):
                     new = field.type.read(found, unknown)
                 except DecodeError as mistake:
                     raise mistake.within(self.name, field.path) from None
-                for k in range(before, len(unknown)):
-                    below = unknown[k]
-                    unknown[k] = f"{name}{below}" if below[:1] == "[" else f"{name}.{below}"
+                if len(unknown) > before:
+                    unknown[before:] = [f"{name}{'' if below[:1] == '[' else '.'}{below}" for below in unknown[before:]]
                 if field.dropped and not new:
                     drop.append(name)
                 elif new is not found:
@@ -201,7 +212,7 @@ def _wire() -> Json:
 
 
 _SCALARS: dict[str, Type] = {
-    "string": Scalar("string", scalar.text, ""),
+    "string": Scalar("string", scalar.text, "", text=True),
     "bool": Scalar("bool", scalar.boolean, False),
     "int": Scalar("int", scalar.integer("int", 64), 0),
     "int32": Scalar("int32", scalar.integer("int32", 32), 0),
@@ -233,7 +244,7 @@ def type_of(text: str) -> Type:
         return Struct(text)
     short = ".".join(text.rsplit(".", 2)[-2:])
     if named == "string":
-        return Scalar(short, scalar.named_text(short), "")
+        return Scalar(short, scalar.named_text(short), "", text=True)
     found = type_of(named)
     assert isinstance(found, (Map, List))
     found = Map("", found._item) if isinstance(found, Map) else List(found._item)

@@ -113,6 +113,7 @@ class Remover:
         if ctx.dry_run:
             return orjson.dumps(obj), False
         written = await self._store.put(target.served.bucket, target.key, encoder(obj), expect=record.revision)
+        ctx.wrote = True
         return await view(written, target.served, target.version), False
 
     def _mark(self, target: Target, meta: Json, grace: int, *, first: bool) -> None:
@@ -142,6 +143,7 @@ class Remover:
         if not ctx.dry_run:
             change = await self._store.delete(served.bucket, target.key, encoder(obj), expect=record.revision)
             gone = change.value or b""
+            ctx.wrote = True
         if served.returns_deleted:
             return await view(Record(served.bucket, target.key, gone, 0, record.revision), served, target.version), True
         details = {"name": target.name, "kind": served.plural, "uid": meta.get("uid", "")}

@@ -84,7 +84,7 @@ class Writer:
             if self._store.head(served.bucket, target.key) is not None:
                 raise already_exists(served.group, served.plural, target.name)
             return orjson.dumps(obj)
-        return await self._put(target, obj, expect=0)
+        return await self._put(ctx, target, obj, expect=0)
 
     def _own(self, ctx: Context, target: Target, old: Json | None, obj: Json, now: str) -> None:
         """Updates managedFields. Called before admission: fields that a webhook adds have no owner."""
@@ -223,7 +223,7 @@ class Writer:
             return orjson.dumps(obj)
         if version.resource.version != served.storage and await self._same_when_stored(target, record, obj):
             return await view(record, served, version)
-        return await self._put(target, obj, expect=record.revision)
+        return await self._put(ctx, target, obj, expect=record.revision)
 
     async def _same_when_stored(self, target: Target, record: Record, obj: Json) -> bool:
         """The other version has fields and spellings that the stored one lacks: changing only those stores nothing."""
@@ -273,6 +273,7 @@ class Writer:
             await self._store.delete(target.served.bucket, target.key, last, expect=record.revision)
         except Missing as error:
             raise target.not_found() from error
+        ctx.wrote = True
         return orjson.dumps(obj)
 
     # -- steps -------------------------------------------------------------------------------------------------
@@ -345,11 +346,12 @@ class Writer:
             served.versions[served.storage].checker.settle(stored)
         return stored
 
-    async def _put(self, target: Target, obj: Json, *, expect: int) -> bytes:
+    async def _put(self, ctx: Context, target: Target, obj: Json, *, expect: int) -> bytes:
         served, version = target.served, target.version
         stored = await self._to_storage(target, obj)
         memo = Memo(normal=version) if served.custom and stored is obj else None  # it was just checked
         record = await self._store.put(served.bucket, target.key, encoder(stored), expect=expect, memo=memo)
+        ctx.wrote = True
         return await view(record, served, version)
 
 

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def do(order: Order) -> Outcome:
-    from homeport.app.discovery.source import NoSource
+    from homeport.app.machine.record import NoLog
     from homeport.app.rehearsal.copy import NotReadable
     from homeport.app.rehearsal.preflight import Refused
     from homeport.app.tree.read import NoCluster
@@ -44,7 +44,7 @@ def do(order: Order) -> Outcome:
 
     try:
         return Outcome(result=msgspec.to_builtins(_ERRANDS[order.errand](order)))
-    except (ApiError, NotReadable, Refused, TooLarge, NoSource, ProviderError, YamlError, NoCluster) as error:
+    except (ApiError, NotReadable, Refused, TooLarge, ProviderError, YamlError, NoCluster, NoLog) as error:
         return Outcome(problem=str(error))
 
 
@@ -71,13 +71,7 @@ def _logs(order: Order) -> Any:
     return with_client(order, lambda client: logged(client, order.options))
 
 
-def _choices(order: Order) -> Any:
-    from homeport.dashboard.errand.choice import choices
-
-    return with_client(order, lambda client: choices(client, order))
-
-
-_ERRANDS: dict[str, Callable[[Order], Any]] = {"plan": _plan, "logs": _logs, "choices": _choices}
+_ERRANDS: dict[str, Callable[[Order], Any]] = {"plan": _plan, "logs": _logs}
 
 if __name__ == "__main__":
     main()

@@ -6,11 +6,14 @@ from typing import Any
 
 from homeport.app.discovery.dial import simulated_dial
 from homeport.app.discovery.discover import discover
-from homeport.app.discovery.source import Wanted
+from homeport.app.discovery.source import NoSource, Wanted, supports
 from homeport.client.dial import DIRECT
 from homeport.client.http import HttpClient
 from homeport.dashboard.errand.order import Order
 
+__all__ = ["NoSource", "choices"]
+MOST = 5_000  # that a browser gets; everything else can be typed
+supports()  # loads the providers, which takes a moment: whoever imports this in a thread waits for them there
 _SOURCES = ("provider_config", "cluster")  # objects that the plane connects with already: no address of the user
 
 
@@ -25,4 +28,4 @@ async def choices(client: HttpClient, order: Order) -> dict[str, Any]:
         for each in found
         if each.usable
     ]
-    return {"origin": origin, "entities": entities}
+    return {"origin": origin, "entities": entities[:MOST], "total": len(entities)}

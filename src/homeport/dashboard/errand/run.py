@@ -1,8 +1,10 @@
-"""Starts the process of an errand, and ends it when it takes too long or nobody waits any more."""
+"""Does an errand, in a process of its own where it computes, and ends it when it takes too long or nobody waits any
+more."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from typing import Any
 
@@ -11,8 +13,11 @@ import structlog
 
 from homeport.client.config import Config
 from homeport.client.dial import DIRECT, DialOptions
-from homeport.dashboard.errand.order import Outcome, write_order
+from homeport.client.errors import ApiError
+from homeport.client.http import HttpClient
+from homeport.dashboard.errand.order import Order, Outcome, write_order
 from homeport.dashboard.person import Person
+from homeport.infra.error import ProviderError
 
 log = structlog.get_logger(__name__)
 
@@ -20,6 +25,8 @@ SECONDS = 120.0
 MOST_BYTES = 8 * 1024 * 1024
 MOST_WAITING = 8
 _AT_ONCE = 1  # it is a guest on the machine of the plane
+_QUESTIONS_AT_ONCE = 4  # to hypervisors
+_COMMANDS = {"choices": "discover"}
 
 
 class ErrandError(Exception):
@@ -33,6 +40,7 @@ class Errands:
         self._dial = dial
         self._seconds = seconds
         self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._questions = asyncio.Semaphore(_QUESTIONS_AT_ONCE)
         self._running: dict[tuple[Person, str], asyncio.Task[Outcome]] = {}
 
     async def run(self, errand: str, options: dict[str, Any], person: Person, config: Config) -> Any:
@@ -43,7 +51,7 @@ class Errands:
             earlier.cancel()
         if len(self._running) >= MOST_WAITING:
             raise ErrandError("the dashboard is busy with the requests of others: try again in a minute")
-        task = self._running[key] = asyncio.create_task(self._wait(msgspec.msgpack.encode(order), errand))
+        task = self._running[key] = asyncio.create_task(self._do(order))
         try:
             await asyncio.wait([task])
         finally:
@@ -62,9 +70,18 @@ class Errands:
             if owner is person:
                 task.cancel()
 
-    async def _wait(self, order: bytes, errand: str) -> Outcome:
-        async with self._slots:
-            return await self._call(order, errand)
+    async def _do(self, order: Order) -> Outcome:
+        try:
+            if order.errand == "choices":
+                async with self._questions, asyncio.timeout(self._seconds):
+                    return await _ask(order)
+            async with self._slots, asyncio.timeout(self._seconds):
+                return await self._call(msgspec.msgpack.encode(order), order.errand)
+        except TimeoutError:
+            command = _COMMANDS.get(order.errand, order.errand)
+            raise ErrandError(
+                f"it was not finished after {self._seconds:g} s: use 'homeport {command}', which has no limit"
+            ) from None
 
     async def _call(self, order: bytes, errand: str) -> Outcome:
         process = await asyncio.create_subprocess_exec(
@@ -76,12 +93,7 @@ class Errands:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            async with asyncio.timeout(self._seconds):
-                output, said = await process.communicate(order)
-        except TimeoutError:
-            raise ErrandError(
-                f"it was not finished after {self._seconds:g} s: use 'homeport {errand}', which has no limit"
-            ) from None
+            output, said = await process.communicate(order)
         finally:
             if process.returncode is None:
                 process.kill()
@@ -90,3 +102,14 @@ class Errands:
             log.error("an errand of the dashboard failed", errand=errand, said=said[-2000:].decode(errors="replace"))
             raise ErrandError("it failed, or needs more memory than it may use: see the log of the plane")
         return msgspec.msgpack.decode(output, type=Outcome)
+
+
+async def _ask(order: Order) -> Outcome:
+    """In this process: it waits for the hypervisor and computes nothing. A process takes seconds to start on a busy
+    machine, and the user looks at an empty list meanwhile."""
+    choice = await asyncio.to_thread(importlib.import_module, "homeport.dashboard.errand.choice")  # large, for a loop
+    try:
+        async with HttpClient(order.config) as client:
+            return Outcome(result=await choice.choices(client, order))
+    except (ApiError, ProviderError, choice.NoSource) as error:
+        return Outcome(problem=str(error))

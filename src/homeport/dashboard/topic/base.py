@@ -4,6 +4,7 @@ browser reads."""
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -14,9 +15,16 @@ from homeport.dashboard.feed import Feed
 from homeport.dashboard.person import Person
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
+MOMENT_SECONDS = 0.01  # one deed often changes several objects
 GATHER_SECONDS = 0.1
 REST_SHARE = 3.0  # what took a second is not done again within three: the plane has other work
 MOST_REST_SECONDS = 5.0
+
+
+def pause(quiet: float, gather: float, rest: float) -> float:
+    """Seconds until a change is sent: at once after a `quiet` time, gathered with others soon after the last message,
+    and not before the `rest` is over."""
+    return max(MOMENT_SECONDS, gather - quiet, rest)
 
 
 class TopicError(Exception):
@@ -33,6 +41,7 @@ class Topic:
         self.person = person
         self.send = send
         self._dirty = asyncio.Event()
+        self._sent = -math.inf  # when, by the monotonic clock
         self._rests_until = 0.0
         self._held: list[tuple[Feed, Callable[[Key, Unstructured | None], None]]] = []
 
@@ -66,17 +75,23 @@ class Topic:
             self._dirty.set()
             while True:
                 await self._dirty.wait()
-                await asyncio.sleep(max(self.gather_seconds, self._rests_until - time.monotonic()))
+                now = time.monotonic()
+                await asyncio.sleep(pause(now - self._sent, self.gather_seconds, self._rests_until - now))
                 self._dirty.clear()
                 begun = time.monotonic()
                 messages = await self.message()
-                now = time.monotonic()
+                now = self._sent = time.monotonic()
                 self._rests_until = now + min(MOST_REST_SECONDS, REST_SHARE * (self.took or now - begun))
                 for each in messages:
                     await self.send(each)
+                    await asyncio.sleep(0)  # a message may be made only when it is asked for: others have their turn
         finally:
-            for feed, changed in self._held:
-                self.person.leave(feed, changed)
+            self.close()
+
+    def close(self) -> None:
+        """Leaves what it follows."""
+        for feed, changed in self._held:
+            self.person.leave(feed, changed)
 
     @property
     def problems(self) -> list[str]:

@@ -12,7 +12,7 @@ from homeport.dashboard.feed import Feed
 from homeport.dashboard.person import Person
 from homeport.dashboard.topic.base import Send, Topic, TopicError
 
-_AT_ONCE = 2_000  # rows of one message: the page stays responsive while many arrive
+_AT_ONCE = 500  # rows of one message: page and plane stay responsive while many are sent
 
 
 class Rows(Topic):

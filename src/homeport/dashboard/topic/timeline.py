@@ -16,6 +16,7 @@ from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
 from homeport.dashboard.person import Person
 from homeport.dashboard.topic.base import Send, Topic
+from homeport.dashboard.topic.users import Users, attributed
 
 _EVENTS = Resource("", "v1", "Event", "events")
 _MOST = 500
@@ -38,6 +39,7 @@ class Timeline(Topic):
         self._objects = bool(options.get("objects")) and bool(self._about)
         self._read: dict[str, tuple[int, Unstructured | None]] = {}  # by UID: generation, and the object as it was then
         self._last: Any = None
+        self._users = Users(person, self._namespace)
 
     async def prepare(self) -> None:
         feeds = [self.follow(_EVENTS, self._namespace)]
@@ -54,9 +56,10 @@ class Timeline(Topic):
             entries = [each for each in entries if each["name"].startswith(self._about)]
         mine = [(feed.resource, each) for feed, _ in others for each in feed.objects if self._concerns(each)]
         entries += [each for _, obj in mine for each in conditions(obj)]
-        entries += changes(await self._managed(mine))
+        users = await self._users.read(self.wake)
+        entries += attributed(changes(await self._managed(mine)), users.writes, self._about)
         entries.sort(key=lambda each: str(each["time"]), reverse=True)
-        made = {"entries": entries[:_MOST], "problem": events.problem}
+        made = {"entries": entries[:_MOST], "total": len(entries), "problem": events.problem, "users": users.known}
         if made == self._last:
             return ()
         self._last = made
@@ -65,6 +68,8 @@ class Timeline(Topic):
     async def _managed(self, objects: Sequence[tuple[Resource, Unstructured]]) -> list[Unstructured]:
         """The objects with their managed fields, which watches leave out. What users made comes first."""
         first = sorted(objects, key=lambda each: bool(each[1].metadata.get("ownerReferences")))[:_MOST_READ]
+        shown = {obj.uid for _, obj in first}
+        self._read = {uid: read for uid, read in self._read.items() if uid in shown}
         stale = [each for each in first if self._read.get(each[1].uid, (-1, None))[0] != _generation(each[1])]
         for begin in range(0, len(stale), _AT_ONCE):
             await asyncio.gather(*(self._get(kind, obj) for kind, obj in stale[begin : begin + _AT_ONCE]))

@@ -47,7 +47,7 @@ class Dashboard:
 
     def __init__(self, sessions: Sessions | None = None) -> None:
         self._base: Config | None = None
-        self._sessions = sessions or Sessions()
+        self._sessions = Sessions() if sessions is None else sessions
         self._people: dict[Session, Person] = {}
         self._files = load()
         self._errands = Errands()

@@ -46,7 +46,7 @@ async def serve_stream(request: BaseRequest, log_in: LogIn) -> StreamResponse:
         closing.append(loop.create_task(socket.close(code=_UNKNOWN, message=session.why.encode())))
 
     session.ending.append(end)
-    stream = _Stream(socket, person)
+    stream = _Stream(socket, person, session)
     try:
         await stream.run()
     finally:
@@ -58,9 +58,10 @@ async def serve_stream(request: BaseRequest, log_in: LogIn) -> StreamResponse:
 
 
 class _Stream:
-    def __init__(self, socket: WebSocketResponse, person: Person) -> None:
+    def __init__(self, socket: WebSocketResponse, person: Person, session: Session) -> None:
         self._socket = socket
         self._person = person
+        self._session = session
         self._topics: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
@@ -74,6 +75,9 @@ class _Stream:
                 await self._send({"error": "expected a subscription"})
 
     async def _take(self, asked: dict[str, Any]) -> None:
+        if asked.get("seen"):  # a page is in view; one that is hidden does not keep its session
+            self._session.touch()
+            return
         number = int(asked["id"])
         if asked.get("close"):
             if (task := self._topics.pop(number, None)) is not None:

@@ -25,8 +25,9 @@ ROLES, CLUSTER_ROLES = f"roles.{GROUP}", f"clusterroles.{GROUP}"
 ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS = f"rolebindings.{GROUP}", f"clusterrolebindings.{GROUP}"
 
 MASTERS = "system:masters"
+CHANGES_PATH = "/homeport/changes"  # its answer has only what the user may read
 # Health is answered to everybody, whatever the roles say.
-ALWAYS_ALLOWED = frozenset({"/healthz", "/livez", "/readyz"})
+ALWAYS_ALLOWED = frozenset({"/healthz", "/livez", "/readyz", CHANGES_PATH})
 CACHE_LIMIT = 50_000
 
 _MASTER = Decision(True, "")

@@ -1,0 +1,1 @@
+"""Trees that follow the changes of their objects."""
