@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +20,19 @@ POLICY = {
         {"level": "Metadata"},
     ],
 }
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
 ACCOUNTS = "system:serviceaccount:"
+
+
+class Writing(NamedTuple):
+    """A write that the server accepted."""
+
+    time: str
+    user: str
+    what: str  # resource and name
+
+    def __str__(self) -> str:
+        return f"{self.time} {self.user} {self.what}"
 
 
 class Call(NamedTuple):
@@ -41,10 +53,31 @@ def arguments(folder: Path) -> list[str]:
 
 def calls(folder: Path) -> set[Call]:
     """Of all ServiceAccounts. A watch counts when it ends, so stop the controllers before."""
-    return {call for line in (folder / "audit.log").read_text().splitlines() for call in _of(line)}
+    return {call for found in calls_by(folder).values() for call in found}
 
 
-def _of(line: str) -> Iterable[Call]:
+def calls_by(folder: Path) -> dict[str, set[Call]]:
+    """The same by NAMESPACE:NAME of the ServiceAccount."""
+    found: dict[str, set[Call]] = {}
+    for line in (folder / "audit.log").read_text().splitlines():
+        for account, call in _of(line):
+            found.setdefault(account, set()).add(call)
+    return found
+
+
+def writes_of(folder: Path, users: Collection[str]) -> list[Writing]:
+    """What these users wrote, in the order in which the server got it. Questions about one's rights do not count."""
+    found = []
+    for line in (folder / "audit.log").read_text().splitlines():
+        event = json.loads(line)
+        who, ref = event["user"]["username"], event.get("objectRef") or {}
+        wrote = event["verb"] in WRITES and ref.get("apiGroup") != "authorization.k8s.io"
+        if wrote and who in users and event.get("responseStatus", {}).get("code", 500) < 300:
+            found.append(Writing(event["requestReceivedTimestamp"], who, f"{ref['resource']} {ref.get('name', '')}"))
+    return sorted(found)
+
+
+def _of(line: str) -> Iterable[tuple[str, Call]]:
     try:
         event: Mapping[str, Any] = json.loads(line)
     except json.JSONDecodeError:
@@ -53,7 +86,7 @@ def _of(line: str) -> Iterable[Call]:
     ref = event.get("objectRef")
     if str(who).startswith(ACCOUNTS) and ref:
         sub = f"/{ref['subresource']}" if ref.get("subresource") else ""
-        yield Call(ref.get("apiGroup", ""), f"{ref['resource']}{sub}", event["verb"])
+        yield str(who).removeprefix(ACCOUNTS), Call(ref.get("apiGroup", ""), f"{ref['resource']}{sub}", event["verb"])
 
 
 def reason_of(call: Call, reasons: Mapping[str, str]) -> str:

@@ -35,7 +35,7 @@ _LONG = {
     "e2e": "real programs: kubectl, clusterctl, kube-apiserver",
     "seeds": "guides with kubectl, command by command",
     "fuzz": "fuzzing",
-    "docs/test_commands.py": "commands of the documentation",
+    "docs/commands": "commands of the documentation",
     "conformance/sdk": "vendors' SDKs",
     "conformance/helm": "real Helm and a real registry",
 }

@@ -6,6 +6,7 @@ Without this, Python notices when it collects garbage, and the warning fails whi
 from __future__ import annotations
 
 import asyncio
+import os
 import weakref
 from asyncio import selector_events
 from typing import Any
@@ -22,6 +23,13 @@ def watch_transports() -> None:
     _watch(_TRANSPORT, _open)
     _watch(connector.Connection, _borrowed)
 
+    connector.Connection.__repr__ = _with_origin  # type: ignore[method-assign]
+
+
+def _with_origin(self: Any) -> str:
+    """Of a connection that is warned about later: in which test it was made."""
+    return f"Connection<{self._key}> of {getattr(self, 'origin', 'a test before')}"
+
 
 def _watch(kind: Any, made: weakref.WeakSet[Any]) -> None:
     if hasattr(kind, "begin"):
@@ -30,6 +38,7 @@ def _watch(kind: Any, made: weakref.WeakSet[Any]) -> None:
 
     def remember(self: Any, *args: Any, **options: Any) -> None:
         begin(self, *args, **options)
+        self.origin = os.environ.get("PYTEST_CURRENT_TEST", "")
         made.add(self)
 
     kind.__init__ = remember

@@ -237,6 +237,13 @@ class RealKube:
         process.wait()
         self._start_apiserver(self.port)
 
+    def restart_etcd(self) -> None:
+        """Kill etcd and start it on the same ports and the same data. kube-apiserver goes on, and fails meanwhile."""
+        process = self.processes.pop("etcd")
+        process.kill()
+        process.wait()
+        self._run_etcd()
+
     def log(self, program: str) -> str:
         return (self.dir / f"{program}.log").read_text(errors="replace")
 
@@ -265,20 +272,21 @@ class RealKube:
         client, peer = free_port(), free_port()
         self.etcd_url = f"http://127.0.0.1:{client}"
         peer_url = f"http://127.0.0.1:{peer}"
+        self._etcd_args = [
+            "--name=default",
+            f"--data-dir={self.dir / f'etcd-{attempt}'}",
+            f"--listen-client-urls={self.etcd_url}",
+            f"--advertise-client-urls={self.etcd_url}",
+            f"--listen-peer-urls={peer_url}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--initial-cluster=default={peer_url}",
+            "--log-level=warn",
+        ]
+        self._run_etcd()
+
+    def _run_etcd(self) -> None:
         began = time.monotonic()
-        self._spawn(
-            "etcd",
-            [
-                "--name=default",
-                f"--data-dir={self.dir / f'etcd-{attempt}'}",
-                f"--listen-client-urls={self.etcd_url}",
-                f"--advertise-client-urls={self.etcd_url}",
-                f"--listen-peer-urls={peer_url}",
-                f"--initial-advertise-peer-urls={peer_url}",
-                f"--initial-cluster=default={peer_url}",
-                "--log-level=warn",
-            ],
-        )
+        self._spawn("etcd", self._etcd_args)
         self._await("etcd", f"{self.etcd_url}/readyz", None)
         self.etcd_ready_seconds = time.monotonic() - began
 

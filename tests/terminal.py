@@ -20,6 +20,11 @@ import pyte
 _ALTERNATE = re.compile(rb"(\x1b\[\?1049[hl])")
 
 
+def _take_interrupts() -> None:
+    """A shell that runs the tests in the background has them started with Ctrl-C ignored, and programs inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     """`screen` is what a person sees now; `history` are the lines that have left it at the top."""
 
@@ -31,14 +36,15 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        variables = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(rows)}
+        own = {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(rows)}
         self._process = subprocess.Popen(
             arguments,
             stdin=slave,
             stdout=slave,
             stderr=slave,
             start_new_session=True,
-            env={**variables, **(environment or {})},
+            env={**os.environ, **(environment or {}), **own},
+            preexec_fn=_take_interrupts,
         )
         os.close(slave)
 

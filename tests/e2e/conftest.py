@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
     from e2e.browsing import Site, Visit
+    from e2e.test_homeport_on_cluster import Replica
 
 HERE = Path(__file__).parent
 
@@ -88,6 +89,15 @@ def both(ours: Cluster, real: Cluster | None) -> Pair:
         real.ok("create", "serviceaccount", "default", "-n", ns)
         real.ok("create", "configmap", "kube-root-ca.crt", "--from-literal=ca.crt=x", "-n", ns)
     return Pair(ours, real, ns)
+
+
+@pytest.fixture
+def replicas() -> Iterator[list[Replica]]:
+    """For a test to add those that it starts."""
+    made: list[Replica] = []
+    yield made
+    for each in made:
+        each.end()
 
 
 @pytest.fixture(scope="module")

@@ -229,6 +229,7 @@ FAULTS: dict[str, Fault] = {
         faults=({"match": {"kind": "vm", "entity": "silent-*"}, "effect": {"kind": "no-boot"}},),
         base=partial(cluster, name="silent"),
         name="silent",
+        notice=True,
     ),
     # -- the provider of a cluster that works
     "outage": Fault(

@@ -238,7 +238,7 @@ def test_plugins_run_and_the_status_says_why_objects_are_stuck(plane: Plane) -> 
     assert signed["data"]["signed"] == str(pid)
     shown = eventually(
         lambda: plane.homeport("status", "--controllers").stdout,
-        lambda text: "ConfigMap fail" in text and "ConfigMap wait" in text,
+        lambda text: "Stuck:\n  ConfigMap fail" in text and "Under way:\n  ConfigMap wait" in text,
         "the status",
     )
     assert "Stuck:\n  ConfigMap fail: RuntimeError: told to fail\n" in shown
@@ -338,7 +338,7 @@ def test_a_damaged_database_is_reported_and_left_alone(plane: Plane) -> None:
     refused = plane.homeport("up", "--listen", "127.0.0.1:0", "--detach", check=False)
     assert refused.returncode == 1
     assert str(database) in refused.stderr
-    assert "homeport restore FILE" in refused.stderr
+    assert f"homeport restore FILE --data {plane.data}" in refused.stderr
     assert database.read_bytes() == damaged
 
 

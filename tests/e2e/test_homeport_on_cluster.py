@@ -36,6 +36,7 @@ CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 WAIT_SECONDS = 40.0
+_SHOWN_LINES = 100
 
 
 @pytest.fixture(params=["ours", "real"])
@@ -122,6 +123,9 @@ class Replica:
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()
+        while not self._lines.empty():
+            self.said.append(self._lines.get() or "")
+        print(f"the end of the log of {self.pid}:", *self.said[-_SHOWN_LINES:])  # for a test that fails
 
 
 class Start(Protocol):

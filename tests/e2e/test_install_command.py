@@ -71,3 +71,18 @@ def test_a_plane_needs_no_installation(tmp_path: Path) -> None:
         assert "installs everything at its start: nothing to do" in done.stderr
     finally:
         homeport("down", "--data", data)
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_user_without_the_rights_learns_which_are_needed(real: Cluster, tmp_path: Path, command: str) -> None:
+    real.ok("create", "serviceaccount", f"nobody-{command}")
+    token = real.ok("create", "token", f"nobody-{command}").strip()
+    known = json.loads(real.ok("config", "view", "--raw", "--flatten", "-o", "json"))
+    known["users"] = [{"name": each["name"], "user": {"token": token}} for each in known["users"]]
+    poor = tmp_path / "kubeconfig"
+    poor.write_text(json.dumps(known))
+    refused = homeport(command, "--kubeconfig", str(poor))
+    assert refused.returncode == 1
+    assert f"nobody-{command}" in refused.stderr
+    assert "needs the rights of ClusterRole cluster-admin" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -11,11 +11,18 @@ from typing import Any
 import pytest
 import yaml
 
+from capikit.duration import judge_durations
 from capikit.outside import outside
-from e2e.test_homeport_on_cluster import CONFIG_MAP, NAMESPACE, Replica, sample, signatures
+from conformance.runtime.world import until as await_object
+from e2e.newer_version import VERSION
+from e2e.test_homeport_on_cluster import CONFIG_MAP, LEASE, NAMESPACE, Replica, sample, signatures
+from e2e.test_webhook_on_kubernetes import PLATFORM, WITHOUT
+from homeport import __version__
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.meta import Resource
+from homeport.app.kubernetes.install import prepare
+from homeport.app.kubernetes.version import ANNOTATION
 from homeport.capi.definition.kind import definitions
 from homeport.client import kubeconfig
 from homeport.client.errors import Invalid, NotFound
@@ -137,6 +144,8 @@ async def test_an_unsafe_change_of_a_control_plane_is_reported_and_not_acted_on(
         for change, kind, words in (
             ({"replicas": 2}, "ScalingUp", "spec.replicas is 2: an even number of etcd members is not safe"),
             ({"replicas": 1, "version": "v1.32.0"}, "RollingOut", "upgrade one minor version at a time"),
+            ({"version": "v1.29.0"}, "RollingOut", "a finished upgrade can't be taken back"),
+            ({"version": "v1.28.0"}, "RollingOut", "a downgrade of more than one minor version is not possible"),
         ):
             await harness.patch(KubeadmControlPlane, "one-cp", {"spec": change})
             await harness.until(KubeadmControlPlane, "one-cp", partial(says, kind=kind, words=words), 60)
@@ -148,35 +157,70 @@ async def test_an_unsafe_change_of_a_control_plane_is_reported_and_not_acted_on(
         await harness.gone(Cluster, "one", timeout=120)
 
 
+async def test_an_older_object_with_a_wrong_duration_is_refused_as_a_mistake_of_the_user(kube: RealKube) -> None:
+    async with outside(kube, [dict(each) for each in definitions()]) as harness:
+        await judge_durations(harness.client)
+
+
 def says(obj: Any, kind: str, words: str) -> bool:
     found = condition.find(obj.status.conditions, kind)
     return found is not None and words in found["message"]
 
 
-async def test_replicas_with_and_without_shards_never_work_at_the_same_time(kube: RealKube, client: HttpClient) -> None:
+async def test_replicas_with_and_without_shards_never_work_at_the_same_time(
+    kube: RealKube, client: HttpClient, replicas: list[Replica]
+) -> None:
     await client.create({"metadata": {"name": "modes"}}, kind=NAMESPACE)
     common = ("--kubeconfig", str(kube.kubeconfig), "--plugin", "sample_controller:install", "--namespace", "modes")
     alone = Replica(*common)
-    replicas = [alone]
-    try:
-        alone.until("controllers: running")
-        shared = Replica(*common, "--shards")
-        replicas.append(shared)
-        shared.until("controllers: standing by")
-        await client.create(sample("modes", "a"), kind=CONFIG_MAP)
-        assert await signatures(client, "modes", 1) == {str(alone.pid)}
-        assert alone.terminate() == 0
-        shared.until("shards agreed", f"-{shared.pid}-")
-        late = Replica(*common)
-        replicas.append(late)
-        late.until("controllers: standing by")
-        await client.create(sample("modes", "b"), kind=CONFIG_MAP)
-        assert await signatures(client, "modes", 2) == {str(alone.pid), str(shared.pid)}
-        assert shared.terminate() == 0
-        late.until("controllers: running")
-        await client.create(sample("modes", "c"), kind=CONFIG_MAP)
-        assert await signatures(client, "modes", 3) == {str(each.pid) for each in replicas}
-        assert late.terminate() == 0
-    finally:
-        for each in replicas:
-            each.end()
+    replicas.append(alone)
+    alone.until("controllers: running")
+    shared = Replica(*common, "--shards")
+    replicas.append(shared)
+    shared.until("controllers: standing by")
+    await client.create(sample("modes", "a"), kind=CONFIG_MAP)
+    assert await signatures(client, "modes", 1) == {str(alone.pid)}
+    assert alone.terminate() == 0
+    shared.until("shards agreed", f"-{shared.pid}-")
+    late = Replica(*common)
+    replicas.append(late)
+    late.until("controllers: standing by")
+    await client.create(sample("modes", "b"), kind=CONFIG_MAP)
+    assert await signatures(client, "modes", 2) == {str(alone.pid), str(shared.pid)}
+    assert shared.terminate() == 0
+    late.until("controllers: running")
+    await client.create(sample("modes", "c"), kind=CONFIG_MAP)
+    assert await signatures(client, "modes", 3) == {str(each.pid) for each in replicas}
+    assert late.terminate() == 0
+
+
+async def test_an_older_version_refuses_to_work_where_a_newer_one_has(
+    kube: RealKube, client: HttpClient, replicas: list[Replica]
+) -> None:
+    await prepare(client, PLATFORM, print)
+    common = ("--kubeconfig", str(kube.kubeconfig), "--namespace", "homeport-system", *WITHOUT)
+    lease = Key("homeport-system", "homeport")
+
+    async def noted(version: str) -> None:
+        await await_object(
+            client, LEASE, lease, lambda found: (found.metadata.get("annotations") or {}).get(ANNOTATION) == version
+        )
+
+    newer = Replica(*common, "--plugin", "newer_version:install")
+    replicas.append(newer)
+    await noted(VERSION)
+    assert newer.terminate() == 0
+
+    # As after `helm rollback`, or `kubectl apply` of an older install.yaml: the Lease is in neither.
+    refused = Replica(*common)
+    replicas.append(refused)
+    assert refused.wait() == 1
+    assert f"Homeport {VERSION} has worked on this cluster" in refused.text
+    assert "controllers: running" not in refused.text
+    advice = "kubectl delete lease -n homeport-system homeport"
+    assert f"run '{advice}'" in refused.text
+    assert kube.kubectl(*advice.split()[1:]).returncode == 0
+    forced = Replica(*common)
+    replicas.append(forced)
+    await noted(__version__)
+    assert forced.terminate() == 0

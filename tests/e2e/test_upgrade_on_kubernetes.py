@@ -166,10 +166,23 @@ def test_an_upgrade_under_load_replaces_no_machine_and_never_has_two_leaders(
     assert not refusals(new.log)
 
 
-def test_a_second_installation_of_the_same_version_changes_nothing(kube: NetworkedKube) -> None:
+def test_a_second_installation_of_the_same_version_changes_nothing_and_a_downgrade_is_refused(
+    kube: NetworkedKube,
+) -> None:
     config = ("--kubeconfig", str(kube.kubeconfig))
     NOW.homeport("install", *config)
     first = written(kube)
     assert len(first) > 100
     NOW.homeport("install", *config)
+    assert written(kube) == first
+
+    namespace, name = COMBINED.split("/")
+    newer = {"spec": {"template": {"metadata": {"labels": {"app.kubernetes.io/version": "99.0.0"}}}}}
+    ok(kube, "patch", "deployment", "-n", namespace, name, "-p", json.dumps(newer))
+    first = written(kube)
+    for more in ((), ("--layout", "split"), ("--no-controllers",)):
+        command = [sys.executable, "-m", "homeport", "install", *config, *more]
+        refused = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+        assert refused.returncode == 1
+        assert f"Deployment {COMBINED} runs Homeport 99.0.0, and this is the older version" in refused.stderr
     assert written(kube) == first

@@ -25,9 +25,9 @@ class Wire:
     def switches(self) -> list[str]:
         return [f"--proxy-server=http://127.0.0.1:{self.port}", "--proxy-bypass-list=<-loopback>"]
 
-    def cut(self, *, stays: bool = False) -> None:
-        """Ends all connections without a word. `stays`: and takes no new ones until `mend`."""
-        self.broken = stays
+    def cut(self) -> None:
+        """Ends all connections without a word, and takes no new ones until `mend`."""
+        self.broken = True
         asyncio.run_coroutine_threadsafe(self._abort(), self._loop).result(30)
 
     def mend(self) -> None:
@@ -68,9 +68,13 @@ class Wire:
                 back.write(head)
             else:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            ways = [asyncio.create_task(_pass(reader, back)), asyncio.create_task(_pass(there, writer))]
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for each in ways:
+            out, home = asyncio.create_task(_pass(reader, back)), asyncio.create_task(_pass(there, writer))
+            await asyncio.wait([out, home], return_when=asyncio.FIRST_COMPLETED)
+            if not out.done() and not writer.is_closing():
+                # The plane has closed it: its last words must reach the browser, which a reset could overtake.
+                writer.write_eof()
+                await asyncio.wait([out], timeout=5)
+            for each in (out, home):
                 each.cancel()
         finally:
             self.tunnels -= not head
@@ -83,7 +87,7 @@ class Wire:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        self.cut(stays=True)
+        self.cut()
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(30)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(30)

@@ -12,7 +12,7 @@ from part import ALONE, HERE, PROGRAMS, part_of
     [
         ("unit/test_part.py", ALONE),
         ("scenario/capi/test_remediation.py", ALONE),
-        ("docs/test_commands.py", PROGRAMS),  # imports a module that looks for programs
+        ("docs/commands/test_commands.py", PROGRAMS),  # imports a module that looks for programs
         ("conformance/client/test_crud.py", PROGRAMS),  # by its conftest.py
         ("seeds/test_nutanix_guide.py", PROGRAMS),  # by a conftest.py that imports another
         ("unit/hosted/test_pod.py", PROGRAMS),  # looks for them itself

@@ -22,6 +22,7 @@ log = structlog.get_logger(__name__)
 # What was installed, so that a start with nothing new writes nothing.
 DIGEST = "homeport.dev/definition"
 _WRITE = Write(field_manager="homeport")
+_CERT_MANAGER = "cert-manager.io/inject-"  # annotations of cert-manager's CA injector
 
 
 class DefinitionError(Exception):
@@ -63,8 +64,18 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
         await client.apply(wanted, _WRITE, kind=CRD, force=True)
     except Invalid as error:
         raise DefinitionError(f"{name} can't be updated: {error}") from error
+    await _end_injection(client, name, found)
     log.info("definition installed" if not found else "CustomResourceDefinition updated", name=name)
     return name
+
+
+async def _end_injection(client: Client, name: str, found: Mapping[str, Any]) -> None:
+    """The definition of another project, taken over: cert-manager would put that project's CA back again and again."""
+    annotations = (found.get("metadata") or {}).get("annotations") or {}
+    theirs = [each for each in annotations if each.startswith(_CERT_MANAGER)]
+    if theirs:
+        patch = MergePatch({"metadata": {"annotations": dict.fromkeys(theirs)}})
+        await client.patch(CRD, Key("", name), patch, _WRITE)
 
 
 def asks_webhook(definition: Mapping[str, Any]) -> bool:
@@ -115,7 +126,10 @@ def _why(found: Mapping[str, Any]) -> str:
 
 
 async def undefined(client: RestClient, bodies: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Names of definitions that this cluster does not serve, found out in the way that is open to everybody."""
+    """Names of definitions that this cluster does not serve, found out in the way that is open to everybody.
+
+    Raises ApiError: a server that does not answer, or does not know its roles yet, may serve them all the same.
+    """
     served: dict[str, set[str]] = {}
     absent = []
     for body in bodies:
@@ -131,6 +145,6 @@ async def undefined(client: RestClient, bodies: Iterable[Mapping[str, Any]]) -> 
 
 async def _resources(client: RestClient, path: str) -> set[str]:
     answer = await client.raw("GET", path)
-    if answer.status != 200:
+    if answer.status == 404:
         return set()
-    return {str(each.get("name", "")) for each in orjson.loads(answer.body).get("resources") or ()}
+    return {str(each.get("name", "")) for each in orjson.loads(answer.check(path)).get("resources") or ()}

@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any
 
@@ -52,6 +52,7 @@ class Platform:
             if not self.placement.has(component):
                 continue
             before = len(manager.controllers)
+            setup.runs = partial(self.placement.runs, component)
             component.install(setup)
             added = [each.name for each in manager.controllers[before:] if self.placement.runs(component, each.name)]
             manager.controllers[before:] = [each for each in manager.controllers[before:] if each.name in added]

@@ -154,6 +154,11 @@ class Settings:
         return self.data / "workload"
 
     @property
+    def changes(self) -> Path:
+        """The newest writes of users, for timelines."""
+        return self.data / "changes.log"
+
+    @property
     def audit_log(self) -> Path:
         return self.data / "audit.log"
 

@@ -20,7 +20,7 @@ class Group(click.Group):
         import difflib  # late: only for errors
 
         known: list[Any] = self.list_commands(ctx)
-        close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+        close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.65)
         if close:
             return f": did you mean '{ctx.command_path} {close[0]}'?"
         return f": expected one of {', '.join(known)}"

@@ -37,7 +37,7 @@ _SECTIONS = {
             "tree": "Draw the objects of clusters as trees.",
             "discover": "List images, networks, clusters and storage of a hypervisor.",
             "image": "List images of a hypervisor, and bring more there.",
-            "kubeconfig": "Get a kubeconfig of a tenant cluster, for one user and a limited time.",
+            "kubeconfig": "Get a kubeconfig of a cluster.",
             "doctor": "Find out what is wrong with clusters, and how to cure it.",
             "logs": "Print what the controllers have logged about one object.",
             "console": "Print the console log of a machine.",
@@ -115,14 +115,27 @@ class _Lazy(Group):
                 formatter.write_dl(list(verbs.items()))
 
 
+def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
+    if asked:
+        from homeport.cli.version import command
+
+        context.invoke(command)
+        context.exit()
+
+
 @click.command(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
 def group() -> None:
     """Kubernetes clusters on the hypervisors you own."""
 
 
 def main(args: list[str] | None = None) -> Any:
+    from homeport.app.log import leave_rich_out
     from homeport.cli.charset import degrade
 
+    leave_rich_out()
     for stream in (sys.stdout, sys.stderr):
         degrade(stream)
     return group(args=args, prog_name="homeport")

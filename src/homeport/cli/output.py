@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,6 +66,12 @@ def reader_gone() -> bool:
         return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
     except (OSError, ValueError):  # not a file
         return False
+
+
+def check_folder(file: Path) -> None:
+    """Before work whose result would be lost."""
+    if not file.parent.is_dir():
+        raise click.ClickException(f"{file.parent} is not a directory: create it first")
 
 
 def print_lines(lines: Iterable[Line]) -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from homeport.client.http import HttpClient
     from homeport.client.protocol import Key
 
+_SERVER = "Check that this server runs, or choose another one with --kubeconfig or --context"
+_TRUST = "Check certificate-authority-data in the kubeconfig, or choose another kubeconfig with --kubeconfig"
+
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,7 +63,7 @@ class Where:
         return (f" --namespace {self.namespace}" if self.namespace else "") + self.place()
 
     def cure(self, error: Exception) -> str:
-        """To be put behind an error: how to start the plane, if that is what is missing."""
+        """To be put behind an error: how to start the plane, or what else to check."""
         from homeport.cli.advice import kubeconfig_files, start_hint
         from homeport.client.errors import Unavailable
 
@@ -68,7 +71,8 @@ class Where:
             return ""
         named = self.kubeconfig is not None or self.from_environment
         files = kubeconfig_files(self.kubeconfig) if named else [Settings.make(self.data).kubeconfig]
-        return next(filter(None, map(start_hint, files)), "")
+        started = next(filter(None, map(start_hint, files)), "")
+        return started or f". {_TRUST if str(error).startswith('TLS with ') else _SERVER}"
 
     def place(self) -> str:
         """The options that name the plane."""
@@ -78,6 +82,16 @@ class Where:
         elif self.data_named:
             found.append(f" --data {shlex.quote(str(self.data))}")
         return "".join(found)
+
+
+def cluster_name(what: tuple[str, ...]) -> str:
+    """Of `cluster NAME`, `cluster/NAME` or NAME; '' if nothing is given."""
+    words = [word for each in what for word in each.split("/", 1)]
+    if len(words) == 2 and words[0].lower() in ("cluster", "tenantcluster", "clusterdeployment", "cld"):
+        return words[1]
+    if len(words) > 1 or words == ["cluster"]:
+        raise click.UsageError(f"expected 'cluster NAME', not {' '.join(what)!r}")
+    return words[0] if words else ""
 
 
 def located(fn: F) -> F:

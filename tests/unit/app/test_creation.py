@@ -61,3 +61,8 @@ def test_an_endpoint_outside_the_network_and_a_version_that_the_image_does_not_h
         "--endpoint 10.0.9.1: outside of network vm-network (10.0.0.0/24)",
         "--version v1.31.0: image ubuntu-kube-v1.30.0 contains Kubernetes v1.30.0",
     ]
+
+
+def test_something_else_than_a_version_is_wrong() -> None:
+    [said] = wrong(Choice(api="cluster-api", name="a", namespace="b", version="latest"), [])
+    assert said == "--version latest: not a Kubernetes version; expected for example v1.33.4"

@@ -71,6 +71,23 @@ def test_a_workload_cluster_tells_what_is_wrong_in_it(facts: dict[str, Any], cau
     assert found.cure.startswith(("kubectl --kubeconfig /data/kubeconfig ", "homeport "))
 
 
+@pytest.mark.parametrize(("seconds", "found"), [(3.0, []), (30.0, [False]), (90.0, [True])])
+def test_a_silent_console_is_a_notice_until_any_vm_should_have_started(seconds: float, found: list[bool]) -> None:
+    since = rfc3339(NOW - seconds)
+    held = {"type": "InfrastructureReady", "status": "True", "reason": "Ready", "lastTransitionTime": since}
+    machine = obj("Machine", "m", status={"conditions": [held]})
+    said = examine(Facts(NOW, [machine], consoles={Key("default", "m"): []}))
+    assert [each.serious for each in said if each.cause == "GuestSilent"] == found
+
+
+def test_the_silent_console_of_a_controller_without_a_node_is_not_reported_once_it_has_joined() -> None:
+    since = rfc3339(NOW - 90.0)
+    held = {"type": "InfrastructureReady", "status": "True", "reason": "Ready", "lastTransitionTime": since}
+    joined = {"type": "ControllerHealthy", "status": "True", "reason": "ControllerHealthy"}
+    machine = obj("Machine", "m", status={"conditions": [held, joined]})
+    assert not list(examine(Facts(NOW, [machine], consoles={Key("default", "m"): []})))
+
+
 def test_certificates_that_end_soon_are_a_notice_and_expired_ones_an_error() -> None:
     def machine(ends: str) -> Unstructured:
         owner = {"kind": "KubeadmControlPlane", "name": "harbour", "controller": True, "uid": "1"}
@@ -109,6 +126,20 @@ def test_consequences_are_folded_below_their_cause() -> None:
     [found] = examine(Facts(NOW, [cluster, infra], commands=COMMANDS))
     assert (found.place, found.consequences) == ("NutanixCluster harbour", ["Cluster harbour"])
     assert found.cure == "kubectl --kubeconfig /data/kubeconfig edit secret prism -n default"
+
+
+def test_clusters_with_the_same_conflict_are_listed_each_with_what_follows_from_its_own() -> None:
+    text = "spec.controlPlaneEndpoint.host: 10.0.0.9 is already the endpoint of NutanixCluster default/first: choose another"
+    taken = [condition("ControlPlaneEndpointFree", "EndpointInUse", text)]
+    objects = []
+    for name in ("second", "third"):
+        above = [condition("InfrastructureReady", "EndpointInUse", f"NutanixCluster {name}: {text}")]
+        objects += [obj("NutanixCluster", name, {"conditions": taken}), obj("Cluster", name, {"conditions": above})]
+    found = examine(Facts(NOW, objects, commands=COMMANDS))
+    assert [(each.place, each.consequences) for each in found] == [
+        ("NutanixCluster second", ["Cluster second"]),
+        ("NutanixCluster third", ["Cluster third"]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -178,3 +209,14 @@ def test_what_the_provider_records_is_a_finding(reason: str, layer: str, serious
     [found] = examine(Facts(NOW, [], commands=COMMANDS, probes=probes))
     assert (found.cause, found.layer, found.serious) == (reason, layer, serious)
     assert found.cure.startswith("kubectl --kubeconfig /data/kubeconfig describe nutanixmachine m")
+
+
+def test_a_wrong_field_of_a_template_leads_to_the_template_because_the_infrastructure_does_not_have_it() -> None:
+    text = "AcmeMachineTemplate a and AcmeMachineTemplate b: spec.template.spec.image: image 'x' not found"
+    infra = obj("AcmeCluster", "harbour", {"conditions": [condition("ReferencesResolved", "NotFound", text)]})
+    [found] = examine(Facts(NOW, [infra], commands=COMMANDS))
+    assert found.cure == "kubectl --kubeconfig /data/kubeconfig get acmemachinetemplate a -n default -o yaml"
+    assert found.message.startswith(f"{text}. Templates are immutable: ")
+    own = obj("AcmeCluster", "quay", {"conditions": [condition("ReferencesResolved", "NotFound", "spec.site: no 'x'")]})
+    [found] = examine(Facts(NOW, [own], commands=COMMANDS))
+    assert found.cure == "kubectl --kubeconfig /data/kubeconfig edit acmecluster quay -n default"

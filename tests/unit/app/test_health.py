@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
+from homeport.app.kubernetes import manager
 from homeport.app.kubernetes.health import HealthServer
+from homeport.app.kubernetes.manager import Cluster, Replica
+from homeport.app.kubernetes.standin import PodLog
+from homeport.app.platform import Platform
+from homeport.client.config import Config
+from homeport.client.errors import Unauthorized
+from homeport.client.http import HttpClient
+from homeport.client.protocol import Key
+from homeport.client.wire.retry import NEVER
+from homeport.runtime.lease import LEASE
+from unit.client.scripted_peer import failure, json, serving
 
 ServedHealth = tuple[dict[str, str], int]  # the problems that it reports, and its port
 
@@ -88,3 +100,21 @@ async def test_notes_are_shown_and_a_dead_process_is_not_alive() -> None:
         assert await get(port, "/healthz") == (503, "the server has rejected the credentials for 300 s\n")
     finally:
         await server.close()
+
+
+async def test_a_replica_that_stands_by_is_dead_when_only_its_requests_for_the_lease_are_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its watches go on: a server asks for the credential once."""
+    monkeypatch.setattr(manager, "DEAD_SECONDS", 0.000001)
+    async with serving() as peer, AsyncExitStack() as stack:
+        client, leases = [await stack.enter_async_context(HttpClient(Config(peer.url), retry=NEVER)) for _ in range(2)]
+        replica = Replica(client, Cluster(None), "default", PodLog(print), Platform(), leases=leases)
+        peer.says(json({"kind": "Lease", "metadata": {"name": "homeport"}}))
+        for each in (client, leases):
+            await each.get(LEASE, Key("default", "homeport"))
+        assert replica.dead() == ""
+        peer.says(failure(401, "Unauthorized"))
+        with pytest.raises(Unauthorized):
+            await leases.get(LEASE, Key("default", "homeport"))
+        assert replica.dead().startswith(f"{peer.url} has rejected the credentials for ")

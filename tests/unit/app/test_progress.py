@@ -61,6 +61,13 @@ def test_a_cluster_that_is_down_for_long_says_why_though_no_controller_waits() -
     assert progress([], [young]) == ([], [Finding("Cluster", "default/pier", "the API server does not answer")])
 
 
+def test_what_is_stuck_is_not_under_way_as_well() -> None:
+    missing = "KubeadmControlPlane pier does not exist"
+    waiting = Unfinished("Cluster", "default/pier", "ObjectDoesNotExist", missing, seconds=3.0)
+    late = ClusterState("default", "pier", "NotAvailable", cause=missing, seconds=900.0)
+    assert progress([waiting], [late]) == ([Finding("Cluster", "default/pier", missing)], [])
+
+
 def test_nothing_is_said_of_a_paused_cluster() -> None:
     paused = ClusterState(
         "default", "pier", "Unknown", paused=True, cause="x", seconds=600.0, under_way=["Machine a: b"]

@@ -23,10 +23,14 @@ MACHINES = {
     "class": ("04-clusterclass/class.yaml", "04-clusterclass/cluster.yaml"),
     "tenant": ("09-tenant/tenant.yaml",),
     "deployment": ("10-deployment/deployment.yaml",),
+    "k0s": ("11-k0s/cluster.yaml",),
 }
+K0RDENT = ("deployment", "standalone")  # the same with a control plane on machines
 
 
 def manifest(name: str) -> str:
+    if name == "standalone":
+        return manifest("deployment").replace("k0s-hcp", "k0s-standalone")
     return "---\n".join((EXAMPLES / file).read_text() for file in MACHINES[name])
 
 
@@ -44,7 +48,7 @@ def running(name: str) -> PlaneCopy:
 
     async def build() -> PlaneCopy:
         async with stage(LoopClock(START)) as on, on.running(controllers=_controllers(name)):
-            if name == "deployment":
+            if name in K0RDENT:
                 await have_templates(on)
             for each in load_all(manifest(name)):
                 result, error = await on.apply(each, "default")
@@ -58,7 +62,7 @@ def running(name: str) -> PlaneCopy:
 
 
 def _controllers(name: str) -> tuple[str, ...]:
-    return (*_CONTROLLERS, "k0rdent-*") if name == "deployment" else _CONTROLLERS
+    return (*_CONTROLLERS, "k0rdent-*") if name in K0RDENT else _CONTROLLERS
 
 
 async def probed(on: Stage, meta: dict[str, Any]) -> None:
@@ -173,9 +177,59 @@ def test_a_cluster_deployment_with_a_template_that_does_not_exist_is_refused() -
     assert "nutanix-k0s-hpc" in refusals(plan)["ClusterDeployment/pier"]
 
 
-def test_a_k0s_control_plane_on_machines_is_planned_as_far_as_it_is_simulated() -> None:
+# -- k0s control planes on machines ----------------------------------------------------------------------------------
+
+
+def test_a_new_k0s_control_plane_gets_all_its_machines_and_its_workers() -> None:
     texts = (("name: pier,", "name: mole,"), ("k0s-hcp", "k0s-standalone"), ("10.1.1.200", "10.1.1.202"))
     plan = planned("deployment", changed("deployment", *texts))
-    assert counted(plan)["create", "K0sControlPlane"] == 1
-    [stop] = plan.unfinished
-    assert stop.startswith("Cluster mole: ")
+    assert counted(plan) == {("create", "K0sControlPlane"): 3, ("create", "MachineDeployment"): 1}
+    assert plan.unfinished == []
+
+
+def test_controllers_of_k0s_are_upgraded_in_place_and_workers_are_replaced() -> None:
+    plan = planned("standalone", changed("standalone", ("v1.29.2+k0s.0", "v1.30.2+k0s.0")))
+    assert refusals(plan) == {}
+    assert counted(plan) == {("change", "K0sControlPlane"): 3, ("replace", "MachineDeployment"): 1}
+    assert {row.after for row in plan.machines} == {"v1.30.2+k0s.0"}
+    assert plan.unfinished == []
+
+
+def test_controllers_of_k0s_are_replaced_one_at_a_time_where_their_template_changes() -> None:
+    plan = planned(
+        "standalone",
+        changed("standalone", ("    workersNumber: 1", "    controlPlane: {memorySize: 12Gi}\n    workersNumber: 1")),
+    )
+    assert counted(plan) == {("replace", "K0sControlPlane"): 3, ("leave", "MachineDeployment"): 1}
+    assert plan.unfinished == []
+
+
+def test_a_k0s_control_plane_is_scaled_down_and_deleted() -> None:
+    plan = planned(
+        "standalone", changed("standalone", ("    workersNumber: 1", "    controlPlaneNumber: 1\n    workersNumber: 1"))
+    )
+    assert counted(plan)["delete", "K0sControlPlane"] == 2
+    assert plan.unfinished == []
+    deployment = [each for each in load_all(manifest("standalone")) if each["kind"] == "ClusterDeployment"]
+    assert counted(planned("standalone", deployment, delete=True)) == {
+        ("delete", "K0sControlPlane"): 3,
+        ("delete", "MachineDeployment"): 1,
+    }
+
+
+def test_a_k0s_cluster_without_a_platform_is_created_upgraded_and_scaled() -> None:
+    new = make_plan(running("tenant"), load_all(manifest("k0s")), "default", START + 7200, delete=False)
+    assert refusals(new) == {}
+    assert counted(new) == {("create", "K0sControlPlane"): 3, ("create", "MachineDeployment"): 2}
+    assert new.unfinished == []
+    plan = planned("k0s", changed("k0s", ("v1.29.2+k0s.0", "v1.30.2+k0s.0")))
+    assert refusals(plan) == {}
+    assert counted(plan) == {("change", "K0sControlPlane"): 3, ("replace", "MachineDeployment"): 2}
+    assert {row.after for row in plan.machines} == {"v1.30.2+k0s.0"}
+    plan = planned("k0s", changed("k0s", ("replicas: 3", "replicas: 1")))
+    assert counted(plan)["delete", "K0sControlPlane"] == 2
+    assert plan.unfinished == []
+
+
+def test_a_mistyped_version_of_k0s_is_refused() -> None:
+    assert "K0sControlPlane/jetty" in refusals(planned("k0s", changed("k0s", ("v1.29.2+k0s.0", "1.29"))))

@@ -120,3 +120,13 @@ def test_labels_and_the_data_of_secrets_are_changes_too() -> None:
 
 def test_what_the_last_apply_had_and_this_one_has_not_is_removed() -> None:
     assert three_way({"spec": {"a": 1}}, {"spec": {"a": 2, "b": {"c": 1}}}) == {"spec": {"a": 1, "b": None}}
+
+
+def test_a_new_cluster_that_gets_no_network_plugin_is_noted() -> None:
+    [note] = planned(objects(), copy=PlaneCopy()).notes
+    assert note.startswith("Cluster harbour: no ClusterAddon, ClusterResourceSet or HelmChartProxy installs a network")
+    spec = {"clusterName": "harbour", "addon": "cilium"}
+    meta = {"name": "cilium"}
+    addon = {"apiVersion": "addons.homeport.dev/v1alpha1", "kind": "ClusterAddon", "metadata": meta, "spec": spec}
+    assert planned([*objects(), addon], copy=PlaneCopy()).notes == []
+    assert planned(objects()).notes == []  # it runs already

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,6 +18,8 @@ from homeport.app.simulation.simulation import Simulation, SimulationError
 from homeport.runtime.telemetry.stream import LogStreams
 from homeport.sim.engine.guest import Machine
 from homeport.sim.machine.image import Image
+
+T = TypeVar("T")
 
 
 def test_every_name_has_its_simulator() -> None:
@@ -82,6 +90,54 @@ async def test_machines_of_a_simulator_that_does_not_run_are_kept(tmp_path: Path
     try:
         assert list(second.fleet.machines) == ["elsewhere"]
         assert second.describe()[0].machines == 0
+    finally:
+        await second.close()
+
+
+class SlowDisk(ThreadPoolExecutor):
+    """Threads of the event loop. The next one that starts waits until it may `go`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go, self.started = threading.Event(), threading.Event()
+        self.slow = True
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        return super().submit(partial(self._run, self.slow, fn), *args, **kwargs)
+
+    def _run(self, slow: bool, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        if slow:
+            self.slow = False
+            self.started.set()
+            self.go.wait(30)
+        return fn(*args, **kwargs)
+
+
+async def test_a_save_that_is_cancelled_does_not_overwrite_a_later_one(tmp_path: Path) -> None:
+    """A plane that stops cancels the save that runs, and saves once more."""
+    first = Simulation(tmp_path / "sim", Simulators(), LogStreams())
+    await first.start()
+    disk = SlowDisk()
+    for name in ("early", "late"):
+        first.fleet.rebuild(name, name, Image("rocky"), "other", "nutanix").provisioned = True
+        if name == "early":
+            asyncio.get_running_loop().set_default_executor(disk)
+            saving = asyncio.create_task(first.save())
+            while not disk.started.is_set():  # noqa: ASYNC110 - a thread decides
+                await asyncio.sleep(0)
+    saving.cancel()
+    closing = asyncio.create_task(first.close())
+    await asyncio.wait([closing], timeout=0.5)  # it would not wait for the thread if nothing made it
+    disk.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await saving
+    await closing
+    disk.shutdown(wait=True)
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor())
+    second = Simulation(tmp_path / "sim", Simulators(), LogStreams())
+    await second.start()
+    try:
+        assert list(second.fleet.machines) == ["early", "late"]
     finally:
         await second.close()
 

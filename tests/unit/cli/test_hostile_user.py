@@ -67,7 +67,20 @@ async def run(path: Path, *args: str) -> Result:
         ),
         (("rollout", "history", "md/harbour-worker"), "did you mean 'harbour-workers'?"),
         (("orphans", "list", "harbor"), "did you mean 'harbour'?"),
-        (("kubeconfig", "harbour"), "harbour is a Cluster, not a TenantCluster. The kubeconfig of its administrator"),
+        (
+            ("kubeconfig", "harbour"),
+            "Cluster default/harbour has no kubeconfig yet: Secret harbour-kubeconfig does not",
+        ),
+        (("frobnicate",), "No such command 'frobnicate': expected one of "),
+        (("logs", "machine/deck"), "only the plane of 'homeport up' keeps a log of each object"),
+        (
+            ("upgrade", "cluster", "harbour", "--to", "v9.9.9"),
+            "v9.9.9 is another major version than v1.29.0: upgrade to",
+        ),
+        (("image", "upload", "x", "--url", "ftp://x/y", "--provider-config", "p"), "--url ftp://x/y: expected http://"),
+        (("image", "upload", "x", "--url", "http://x/y", "--provider-config", "p"), '"p" not found in namespace'),
+        (("kubeconfig", "harbur"), "did you mean 'harbour'?"),
+        (("kubeconfig", "harbour", "--expires", "1h"), "--expires is for TenantClusters: Cluster default/harbour has"),
         (("plan", "-f", "/nope.yaml"), "-f /nope.yaml: can't be read: No such file or directory"),
         (("plan", "-f", "/"), "-f /: can't be read: Is a directory"),
         (("console", "deck"), "run 'virtctl console -n vms deck'"),
@@ -101,6 +114,23 @@ def test_a_plane_that_is_down_is_named_with_the_command_that_starts_it(tmp_path:
         assert told in result.output.replace("\n", " ")
 
 
+def test_a_server_that_is_not_a_plane_of_this_machine_is_named_with_what_to_check(tmp_path: Path) -> None:
+    entry = {"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}
+    body = {"clusters": [entry], "contexts": [{"name": "x", "context": {"cluster": "x"}}], "current-context": "x"}
+    (tmp_path / "other").write_text(json.dumps(body))
+    result = CliRunner().invoke(group, ["tree", "--kubeconfig", str(tmp_path / "other")])
+    assert "no connection to https://127.0.0.1:1: connection refused. Check that this server runs" in result.output
+
+
+async def test_a_kubeconfig_without_the_ca_of_the_plane_is_named_as_the_cause(served: tuple[Plane, Path]) -> None:
+    body = load(served[1].read_text())
+    body["clusters"][0]["cluster"].pop("certificate-authority-data")
+    path = served[1].with_name("distrustful")
+    path.write_text(json.dumps(body))
+    result = await run(path, "tree")
+    assert "certificate chain. Check certificate-authority-data in the kubeconfig" in result.output
+
+
 def test_a_directory_without_a_plane_is_named_in_the_next_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(group, ["tree", "--data", str(tmp_path / "new")])
     assert f"start a plane with 'homeport up --data {tmp_path / 'new'}'" in result.output
@@ -112,6 +142,17 @@ def test_a_cluster_name_that_can_not_work_is_refused_before_anything_is_asked(na
     result = CliRunner().invoke(group, words)
     assert result.exit_code == 2
     assert f"NAME {name!r}: expected lower-case letters" in result.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("support-bundle", "{}"), ("create", "cluster", "quay", "--api", "tenant", "--provider-config", "x", "-o", "{}")],
+)
+def test_a_folder_that_does_not_exist_is_named_before_any_work(words: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "none" / "file"
+    result = CliRunner().invoke(group, [*(each.format(file) for each in words), "--data", str(tmp_path)])
+    assert result.exit_code == 1
+    assert result.output == f"Error: {file.parent} is not a directory: create it first\n"
 
 
 def test_characters_that_a_terminal_lacks_are_written_in_ascii() -> None:

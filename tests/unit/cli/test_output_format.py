@@ -27,7 +27,7 @@ LISTING: dict[str, tuple[str, ...] | None] = {
     "status": (),
     "plan": ("-f", str(EXAMPLE), "--no-preflight"),
     "preflight": None,
-    "describe cluster": ("harbour",),
+    "describe": ("harbour",),
     "tree": (),
     "discover": None,
     "image list": None,

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi.definition.kind import definitions
 from homeport.cli.main import group
+from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.testing import Plane, plane
 
 API = "cluster.x-k8s.io/v1beta2"
@@ -108,6 +110,17 @@ async def test_describe_names_the_deepest_cause_and_counts_machines(served: tupl
     assert "machine two: SomeMachine two: the disk is full" in result.output.split("OBJECT")[0]
 
 
+async def test_describe_and_tree_take_the_name_alone_or_behind_the_word_cluster(served: tuple[Plane, Path]) -> None:
+    for verb in ("describe", "tree"):
+        for words in (("harbour",), ("cluster", "harbour"), ("cluster/harbour",)):
+            found = await run(served[1], verb, *words, "-o", "name")
+            assert found.exit_code == 0, found.output
+            assert found.output.startswith("cluster/harbour\n")
+        wrong = await run(served[1], verb, "machine", "harbour")
+        assert wrong.exit_code == 2
+        assert "expected 'cluster NAME', not 'machine harbour'" in wrong.output
+
+
 async def test_json_has_the_tree_with_conditions(served: tuple[Plane, Path]) -> None:
     result = await run(served[1], "describe", "cluster", "harbour", "-o", "json")
     found = json.loads(result.output)
@@ -135,3 +148,12 @@ def test_help_names_the_three_apis_and_watch_excludes_output() -> None:
     result = CliRunner().invoke(group, ["tree", "x", "--watch", "-o", "json"])
     assert result.exit_code == 2
     assert "use either --watch or -o json" in result.output
+
+
+async def test_describe_says_that_a_cluster_is_paused(served: tuple[Plane, Path]) -> None:
+    p, path = served
+    paused = [{**status(kind, good)["conditions"][0]} for kind, good in (("Available", True), ("Paused", True))]
+    change = MergePatch({"status": {"conditions": paused}})
+    await p.client.patch(Cluster.__resource__, Key("default", "harbour"), change, subresource="status")
+    result = await run(path, "describe", "cluster", "harbour")
+    assert "State:     Available, paused\n" in result.output

@@ -20,6 +20,8 @@ from homeport.app.report.description import (
     Unfinished,
 )
 from homeport.app.report.part import Part
+from homeport.app.tree.branch import Branch, Tree
+from homeport.cli.cluster.drawing import draw
 from homeport.cli.plane.line import part_line, progress_line
 from homeport.cli.plane.overview import Line, overview, summary
 from homeport.cli.plane.render import drawn, picture
@@ -206,3 +208,11 @@ def test_markup_in_messages_is_shown_as_it_is() -> None:
     out = io.StringIO()
     Console(file=out, width=120).print(drawn(picture(found, HEAD, 120, 40)))
     assert "[bold]not bold[/bold] [/nothing]" in out.getvalue()
+
+
+def test_a_tree_fits_a_narrow_terminal_with_its_header() -> None:
+    machine = Branch(kind="Machine", namespace="default", name="harbour-workers-j79f7-brpqv", api_version="x/v1")
+    root = Branch(kind="Cluster", namespace="default", name="harbour", api_version="x/v1", children=[machine])
+    lines = [line.text for line in draw(Tree(root), width=30)]
+    assert len(lines) == 3
+    assert max(map(len, lines)) <= 30

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from homeport.app.creation.choice import Choice
 from homeport.capi.platform import Entity
+from homeport.capi.version import is_valid
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -23,7 +24,7 @@ def wrong_name(name: str) -> str:
 
 def wrong(choice: Choice, found: Sequence[Entity]) -> list[str]:
     """Sentences that name the option; empty if everything fits. `found` empty: nothing is known of the hypervisor."""
-    problems = [*_named(choice, found), *_endpoint(choice, found)]
+    problems = [*_named(choice, found), *_version(choice), *_endpoint(choice, found)]
     image = next((each for each in found if each.kind == "image" and each.name == choice.image), None)
     if image is not None and not image.usable:
         problems.append(f"--image {choice.image}: machines can't boot from it: it is an installer or not complete")
@@ -47,6 +48,11 @@ def _named(choice: Choice, found: Sequence[Entity]) -> Iterable[str]:
 
 def _at(entity: Entity, place: str, kind: str) -> bool:
     return kind == "cluster" or not place or not entity.place or place in entity.place.split(", ")
+
+
+def _version(choice: Choice) -> Iterable[str]:
+    if choice.api == "cluster-api" and choice.version and not is_valid(choice.version):
+        yield f"--version {choice.version}: not a Kubernetes version; expected for example v1.33.4"
 
 
 def _endpoint(choice: Choice, found: Sequence[Entity]) -> Iterable[str]:

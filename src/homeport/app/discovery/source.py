@@ -18,6 +18,7 @@ from homeport.app.platform import chosen
 from homeport.capi.platform import PlatformSupport, Source
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key
+from homeport.infra.preflight.near import near_objects
 from homeport.platforms.butler.name import SYSTEM_NAMESPACE
 from homeport.platforms.butler.provider.site import read_site
 from homeport.platforms.k0rdent.management.credential import identity_error, identity_key
@@ -119,7 +120,7 @@ async def read_secret(client: Client, key: Key) -> Unstructured:
     try:
         return await client.get(SECRET, key)
     except NotFound:
-        raise NoSource(f"Secret {key} does not exist") from None
+        raise NoSource(f"Secret {key} does not exist{await near_objects(client, SECRET, key)}") from None
 
 
 async def _of_secret(client: Client, key: Key, wanted: Wanted) -> Located:
@@ -131,7 +132,8 @@ async def _of_secret(client: Client, key: Key, wanted: Wanted) -> Located:
         raise NoSource(f"--provider {provider}: expected one of {', '.join(sorted(known))}")
     if provider == "nutanix" and not wanted.address:
         raise NoSource(f"Secret {key} has credentials for Prism Central: give its address with --address")
-    settings = {"address": wanted.address.partition(":")[0], "port": wanted.address.partition(":")[2]}
+    address, _, port = wanted.address.partition(":")
+    settings = {"address": address, "port": port, "origin": f"Secret {key}"}
     settings = {name: value for name, value in settings.items() if value}
     return Located(known[provider], Source(settings=settings, secret=data), f"Secret {key}")
 

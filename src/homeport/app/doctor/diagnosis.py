@@ -55,6 +55,6 @@ class Commands(msgspec.Struct, frozen=True):
 
     def on_cluster(self, cluster: str, namespace: str, *arguments: str) -> str:
         """kubectl on a workload cluster."""
-        read = self.kubectl("get", "secret", f"{cluster}-kubeconfig", "-n", namespace, "-o", "jsonpath={.data.value}")
+        file = f"{cluster}.kubeconfig"
         words = " ".join(shlex.quote(each) for each in arguments)
-        return f"{read} | base64 -d > {cluster}.kubeconfig && kubectl --kubeconfig {cluster}.kubeconfig {words}"
+        return f"{self.run('kubeconfig', cluster, '-n', namespace, '-o', file)} && kubectl --kubeconfig {file} {words}"

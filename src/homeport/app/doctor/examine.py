@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -34,7 +35,8 @@ def examine(facts: Facts) -> list[Diagnosis]:
     found.sort(key=_rank)
     kept: list[Diagnosis] = []
     for each in found:
-        cause = next((number for number, earlier in enumerate(kept) if _repeats(each, earlier)), None)
+        causes = [number for number, earlier in enumerate(kept) if _repeats(each, earlier)]
+        cause = next((number for number in causes if _names(each, kept[number])), causes[0] if causes else None)
         if cause is None:
             kept.append(each)
         elif each.place not in (kept[cause].place, *kept[cause].consequences):
@@ -52,12 +54,19 @@ def _repeats(later: Diagnosis, earlier: Diagnosis) -> bool:
     """The same sentence, on the same or on another object; or an object that names the one with the cause."""
     if later.serious != earlier.serious:
         return False
+    if earlier.layer == "network" and later.kind == earlier.kind and later.object != earlier.object:
+        return False  # each has an address of its own to be corrected
     one, two = _plain(later.message), _plain(earlier.message)
     if min(len(one), len(two)) >= _SENTENCE and (one in two or two in one):
         return True
     same = (later.kind, later.object) == (earlier.kind, earlier.object)
-    name = earlier.object.rpartition("/")[2]
-    return later.layer == "other" and (same or f"{earlier.kind} {name}" in later.message)
+    return later.layer == "other" and (same or _names(later, earlier))
+
+
+def _names(later: Diagnosis, earlier: Diagnosis) -> bool:
+    """The message of the later one names the object of the earlier one."""
+    words = re.escape(f"{earlier.kind} {earlier.object.rpartition('/')[2]}")
+    return re.search(rf"\b{words}(?![\w.-]*\w)", later.message) is not None
 
 
 def _plain(text: str) -> str:

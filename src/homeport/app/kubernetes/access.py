@@ -25,6 +25,7 @@ from homeport.runtime.event import NEW as EVENT
 from homeport.runtime.lease import LEASE
 from homeport.runtime.manager import Manager
 from homeport.runtime.permission import Need
+from homeport.runtime.webhook.configuration import DEFINITION
 
 _CONTRACT_GROUPS = (BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCTURE_GROUP)
 _OFFLINE = Config("https://localhost")  # nothing connects there: only informers are asked for
@@ -34,17 +35,22 @@ async def cluster_rules(platform: Platform, placement: Placement) -> list[Rule]:
     """Of the ClusterRole. Asynchronous, because controllers are made in an event loop."""
     platform = replace(platform, placement=placement)
     manager = platform.manage(Manager(HttpClient(_OFFLINE)), Environment(HttpClient(_OFFLINE)))
-    return controller_rules(platform, (informer.resource for informer in manager.informers))
+    followed = (informer.resource for informer in manager.informers)
+    return controller_rules(platform, followed, contracts=follows_contracts(manager))
 
 
-def controller_rules(platform: Platform, followed: Iterable[Resource]) -> list[Rule]:
+def follows_contracts(manager: Manager) -> bool:
+    """Whether it follows kinds as objects refer to them: their definitions say which contract they keep."""
+    return any(informer.resource.plural == DEFINITION.plural for informer in manager.informers)
+
+
+def controller_rules(platform: Platform, followed: Iterable[Resource], *, contracts: bool) -> list[Rule]:
     """Of the controllers of the platform's placement, which follow these kinds."""
     placement = platform.placement
     rules = [Rule(each.group, (each.plural,), ("get", "list", "watch")) for each in followed]
     chosen = [component for component in platform.components if placement.has(component)]
-    rules += [rule for component in chosen for rule in (*_own_rules(component), *component.rules)]
-    # Kinds behind a contract are followed as objects refer to them.
-    rules += [Rule(group, DEFINED, ("get", "list", "watch")) for group in _CONTRACT_GROUPS]
+    rules += [rule for component in chosen for rule in _written(component, placement)]
+    rules += [Rule(group, DEFINED, ("get", "list", "watch")) for group in _CONTRACT_GROUPS if contracts]
     # The message of an Event that exists can be changed through the core group alone.
     rules += [Rule(EVENT.group, ("events",), ("create", "patch")), Rule("", ("events",), ("patch",))]
     rules += _start_rules(platform) if placement.home else ()
@@ -58,6 +64,11 @@ def needs_of_rules(rules: Iterable[Rule], namespace: str = "") -> list[Need]:
         for resource in rule.resources
         for name in rule.names or ("",)
     ]
+
+
+def _written(component: Component, placement: Placement) -> Iterable[Rule]:
+    given = placement.rules(component)
+    return (*_own_rules(component), *component.rules) if given is None else given
 
 
 def _own_rules(component: Component) -> Iterable[Rule]:
@@ -77,10 +88,14 @@ def _has_status(spec: Mapping[str, Any]) -> bool:
 
 def _spelled_out(platform: Platform, rule: Rule) -> Iterable[Rule]:
     """Kinds of other providers are not among those that components define: they are added by aggregation."""
-    if rule.resources != DEFINED:
+    (defined,) = DEFINED
+    if not rule.resources[0].startswith(defined):
         return (rule,)
-    specs = (each["spec"] for each in platform.definitions())
-    return (replace(rule, resources=tuple(spec["names"]["plural"] for spec in specs if spec["group"] == rule.group)),)
+    ending, _, part = rule.resources[0].removeprefix(defined).partition("/")
+    specs = [each["spec"] for each in platform.definitions() if each["spec"]["group"] == rule.group]
+    plurals = [spec["names"]["plural"] for spec in specs if not part or _has_status(spec)]
+    tail = f"/{part}" if part else ""
+    return (replace(rule, resources=tuple(f"{each}{tail}" for each in plurals if each.endswith(ending))),)
 
 
 def _start_rules(platform: Platform) -> Iterable[Rule]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 import structlog
 
+from homeport import __version__
 from homeport.api.meta import Resource, Unstructured
 from homeport.app.definition import DefinitionError, install_definitions
 from homeport.app.kubernetes.dashboard.place import CONFIG_MAP
 from homeport.app.kubernetes.layout import SYSTEM_NAMESPACE
 from homeport.app.kubernetes.plan import Plan
-from homeport.app.kubernetes.workload import INSTALLED
+from homeport.app.kubernetes.version import is_newer
+from homeport.app.kubernetes.workload import INSTALLED, VERSION_LABEL
 from homeport.app.object.deployment import create_namespaces, create_objects
 from homeport.app.object.inventory import publish_inventory
 from homeport.app.platform import Platform
@@ -63,6 +65,7 @@ async def prepare(client: RestClient, platform: Platform, say: Say) -> None:
     Raises InstallError and ApiError.
     """
     await _refuse_plane(client)
+    await _refuse_newer(client)
     await _define(client, [stored_alone(each) for each in platform.definitions()], say)
     say("creating namespaces and the inventory of clusterctl")
     await create_namespaces(client, [SYSTEM_NAMESPACE, *platform.namespaces()])
@@ -75,15 +78,18 @@ async def install(client: RestClient, plan: Plan, say: Say) -> None:
     Repeat it after any failure. Raises InstallError and ApiError.
     """
     await _refuse_plane(client)
+    await _refuse_newer(client)
     objects = await plan.objects()
     await _refuse_others(client, plan, objects)
+    await _report_webhooks(client, plan, say)
     for each in plan.namespaces():
-        await client.apply(each, _WRITE, kind=NAMESPACE, force=True)
+        _refuse_deleted(await client.apply(each, _WRITE, kind=NAMESPACE, force=True))
     await _define(client, plan.definitions(), say)
     say(f"applying {len(objects)} objects: {summary(str(each['kind']) for each in objects)}")
     for each in objects:
         await client.apply(each, _WRITE, kind=kind_of(each), force=True)
     await _prune(client, objects, say)
+    await _refuse_removed(client, objects)
     # What exists from the start is not published here: nothing can be created before a replica answers the webhooks,
     # and the replicas publish it themselves.
 
@@ -94,18 +100,18 @@ async def publish(client: Client, platform: Platform) -> None:
     await create_objects(client, platform.objects())
 
 
-async def publish_once(client: Client, platform: Platform) -> None:
-    """For the controllers: on a cluster that kubectl or Helm installed them on, they are the first who can do it."""
+async def insist(work: Callable[[], Awaitable[None]], what: str) -> None:
+    """For jobs of the controllers: tried again and again, unless they may not or what it is about does not exist."""
     backoff, failures = Backoff(first=1.0, limit=60.0), 0
     while True:
         try:
-            return await publish(client, platform)
+            return await work()
         except (Forbidden, NotFound) as error:
-            log.info("objects that exist from the start are not published", error=str(error))
+            log.info("given up", what=what, error=str(error))
             return None
         except ApiError as error:
             failures += 1
-            log.info("publishing is repeated later", error=str(error))
+            log.info("repeated later", what=what, error=str(error))
             await asyncio.sleep(backoff.delay(failures))
 
 
@@ -137,6 +143,20 @@ async def _refuse_plane(client: RestClient) -> None:
         raise InstallError("this is a plane of `homeport up`, which installs everything at its start: nothing to do")
 
 
+async def _refuse_newer(client: Client) -> None:
+    """Definitions of an older version lack fields of the newer one: the API server would drop them from objects."""
+    for each in (await client.list(DEPLOYMENT, Query(labels=f"{INSTALLED}=true"))).items:
+        labels = each["spec"]["template"]["metadata"].get("labels") or {}
+        version = str(labels.get(VERSION_LABEL, ""))
+        if is_newer(version):
+            raise InstallError(
+                f"Deployment {each.namespace}/{each.name} runs Homeport {version}, and this is the older version "
+                f"{__version__}: its definitions may lack fields that objects have, and these would be lost. Use "
+                f"version {version} or newer. To go back in spite of that, run 'homeport uninstall' first: all objects "
+                "and machines stay"
+            )
+
+
 async def _refuse_others(client: Client, plan: Plan, objects: Iterable[Mapping[str, Any]]) -> None:
     """Two sets of controllers would work on the same objects; and what others installed is not overwritten."""
     running = {Key(p.namespace, p.deployment) for each in plan.platform.components for p in each.places}
@@ -151,6 +171,49 @@ async def _refuse_others(client: Client, plan: Plan, objects: Iterable[Mapping[s
         if (found.get("spec") or {}).get("replicas", 1):
             advice = f"kubectl scale -n {key.namespace} deployment/{key.name} --replicas=0"
             raise InstallError(f"{text}, and its controllers work on the same objects: stop them first with '{advice}'")
+
+
+async def _report_webhooks(client: Client, plan: Plan, say: Say) -> None:
+    """Those of controllers that were stopped stay behind, and nothing answers them any more."""
+    groups = {str(each["spec"]["group"]) for each in plan.platform.definitions()}
+    for kind in (MUTATING, VALIDATING):
+        for each in (await client.list(kind)).items:
+            asked = groups.intersection(_groups(each))
+            if asked and (each.metadata.get("labels") or {}).get(INSTALLED) != "true":
+                say(_blocking(kind, each.name, sorted(asked)))
+
+
+def _blocking(kind: Resource, name: str, groups: Iterable[str]) -> str:
+    return (
+        f"{kind.kind} {name} of another project is asked about {', '.join(groups)}, too: if its controllers no longer "
+        f"run, delete it with 'kubectl delete {kind.kind.lower()} {name}', or writes of these kinds fail"
+    )
+
+
+def _groups(configuration: Mapping[str, Any]) -> Iterable[str]:
+    """Those that API servers ask a webhook about, which rejects what it does not answer."""
+    hooks = (each for each in configuration.get("webhooks") or () if each.get("failurePolicy") != "Ignore")
+    return (str(group) for hook in hooks for rule in hook.get("rules") or () for group in rule.get("apiGroups") or ())
+
+
+def _refuse_deleted(namespace: Unstructured) -> None:
+    """What is in it would be deleted with it, and the webhooks would stay and reject every write."""
+    if namespace.metadata.get("deletionTimestamp"):
+        raise InstallError(
+            f"Namespace {namespace.name} is being deleted: wait until it is gone ('kubectl wait --for=delete "
+            f"namespace/{namespace.name}'), and repeat this"
+        )
+
+
+async def _refuse_removed(client: Client, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Another installation at the same time, of another layout or version, removes what it does not have."""
+    there = {(kind, Key(each.namespace, each.name)) for kind, each in await installed(client)}
+    missing = [each for each in objects if (kind_of(each), key_of(each)) not in there]
+    if missing:
+        raise InstallError(
+            f"{described(missing[0])} was removed during the installation, for example by another 'homeport install' "
+            "with other options: make sure that none runs, and repeat this"
+        )
 
 
 async def _find(client: Client, kind: Resource, key: Key) -> Unstructured | None:

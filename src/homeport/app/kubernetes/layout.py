@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from homeport.capi.component import Component, LogDeployment
+from homeport.capi.rule import Rule
 
 Layout = Literal["combined", "split"]
 LAYOUTS: tuple[Layout, ...] = ("combined", "split")
@@ -45,6 +46,11 @@ class Placement:
 
     def has(self, component: Component) -> bool:
         return not self.split or any(self._is(place) for place in places_of(component))
+
+    def rules(self, component: Component) -> tuple[Rule, ...] | None:
+        """What the controllers here write, if it is not everything that the component writes."""
+        own = [place for place in places_of(component) if self.split and self._is(place)]
+        return own[0].rules if own else None
 
     def runs(self, component: Component, controller: str) -> bool:
         return not self.split or any(self._is(place) for place in _homes(component, controller))

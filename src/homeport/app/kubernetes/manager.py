@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,14 @@ import structlog
 
 from homeport.api.meta import Resource
 from homeport.app.definition import undefined
-from homeport.app.kubernetes.access import controller_rules, hook_rules, needs_of_rules
+from homeport.app.kubernetes.access import controller_rules, follows_contracts, hook_rules, needs_of_rules
 from homeport.app.kubernetes.dashboard import place as dashboard
 from homeport.app.kubernetes.dashboard.certificate import keep_certificates
 from homeport.app.kubernetes.dashboard.object import CERTIFICATE_RULES
 from homeport.app.kubernetes.health import HealthServer
-from homeport.app.kubernetes.install import publish_once
+from homeport.app.kubernetes.install import insist, publish
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
+from homeport.app.kubernetes.version import note_version, refusal
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
 from homeport.app.kubernetes.webhook import needs_of as webhook_needs
 from homeport.app.memory import frugal
@@ -35,9 +37,10 @@ from homeport.client import kubeconfig
 from homeport.client.absence import find_object
 from homeport.client.config import Config
 from homeport.client.dial import DIRECT, DialOptions
-from homeport.client.errors import ApiError, Forbidden, NotFound, Timeout, Unauthorized, Unavailable
+from homeport.client.errors import ApiError, Forbidden, NotFound, Unauthorized, Unavailable
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
+from homeport.client.wire.retry import TRANSIENT
 from homeport.runtime.clock import Clock
 from homeport.runtime.lease import LeaseTiming
 from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
@@ -49,6 +52,10 @@ log = structlog.get_logger(__name__)
 LEASE_NAME = "homeport"
 # Credentials are renewed in files and by plugins, and read again; a process that they stay dead for needs a restart.
 DEAD_SECONDS = 300.0
+DEFINITIONS_SECONDS = 10.0  # between two looks for definitions that are missing
+# A server that has just started does not know its roles yet: it is asked again, but not forever.
+PASSING: tuple[type[ApiError], ...] = (*TRANSIENT, Forbidden)
+DENIALS = 4
 _NAMESPACE = Resource("", "v1", "Namespace", "namespaces", False)
 
 
@@ -88,8 +95,8 @@ async def run(cluster: Cluster, show: Show, platform: Platform | None = None) ->
     platform = platform or Platform()
     if not platform.components:
         show.say("no controllers are registered, so this process only holds the Lease: see --plugin")
-    async with HttpClient(config) as client, frugal():
-        replica = Replica(client, cluster, config.namespace, show, platform)
+    async with HttpClient(config) as client, HttpClient(config) as leases, frugal():
+        replica = Replica(client, cluster, config.namespace, show, platform, leases=leases)
         working = asyncio.create_task(replica.run())
         ended = asyncio.create_task(stopping.wait())
         await asyncio.wait({working, ended}, return_when=asyncio.FIRST_COMPLETED)
@@ -112,43 +119,64 @@ class Replica:
         show: Show,
         platform: Platform,
         clock: Clock | None = None,
+        leases: HttpClient | None = None,
     ) -> None:
         self._client = client
+        self._leases = leases
         self._cluster = cluster
         self._namespace = cluster.namespace or namespace
         self._show = show
         self._platform = platform
         self._unready = "not connected yet"
         self._clock = clock
-        self._parts = Supervisor(changed=show.changed, clock=clock)
-        self._parts.add_manager("controllers", self._make)
+        self._chosen = platform
+        self._absent: list[str] = []  # definitions
+        self._parts = Supervisor()
         self._webhooks: Webhooks | None = None
 
     async def run(self) -> None:
         serving = await self._serve_health()
         try:
-            await self._connect()
-            await self._choose()
-            await self._check()
-            self._serve_webhooks()
-            self._unready = ""
-            self._show.ready(self._client.config.server)
-            await self._work()
+            await self._patiently(self._connect)
+            while True:
+                await self._patiently(self._choose)
+                await self._patiently(self._check)
+                self._prepare()
+                self._unready = ""
+                self._show.ready(self._client.config.server)
+                await self._work()
         finally:
             if serving is not None:
                 await serving.close()
 
     async def _choose(self) -> None:
         """Kinds that the cluster does not serve can't be followed, and would keep everything else from starting."""
-        needed = [each for each in self._platform.definitions() if not is_inventory(each)]
-        absent = await undefined(self._client, needed) if needed else []
+        self._absent = absent = await self._undefined()
+        self._platform = self._chosen.served(absent) if absent else self._chosen
         if absent:
-            self._platform = self._platform.served(absent)
             self._show.say(
                 f"clusters are not managed: {len(absent)} CustomResourceDefinitions are missing "
-                f"({', '.join(absent[:2])}, ...); "
-                "install config/crds with 'kubectl apply --server-side -f' and start again"
+                f"({', '.join(absent[:2])}, ...); install config/crds with 'kubectl apply --server-side -f': "
+                "the controllers then start automatically"
             )
+
+    async def _undefined(self) -> list[str]:
+        needed = [each for each in self._chosen.definitions() if not is_inventory(each)]
+        return await undefined(self._client, needed) if needed else []
+
+    async def _definitions_changed(self) -> None:
+        """Returns when a definition that was missing is served. Replicas share the work, and one without a controller
+        would leave its share undone."""
+        while True:
+            await asyncio.sleep(DEFINITIONS_SECONDS)
+            with contextlib.suppress(ApiError):  # the next look may succeed
+                if await self._undefined() != self._absent:
+                    return
+
+    def _prepare(self) -> None:
+        self._parts = Supervisor(changed=self._show.changed, clock=self._clock)
+        self._parts.add_manager("controllers", self._make)
+        self._serve_webhooks()
 
     def _serve_webhooks(self) -> None:
         if self._cluster.webhook is None:
@@ -157,12 +185,19 @@ class Replica:
         self._parts.add("webhooks", self._webhooks.run)
 
     async def _work(self) -> None:
+        """Until other controllers can run."""
         following = asyncio.create_task(self._show.follow(self.describe))
+        working = [asyncio.create_task(self._parts.run())]
+        if self._absent:
+            working.append(asyncio.create_task(self._definitions_changed()))
         try:
-            await self._parts.run()
+            ended, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
         finally:
-            following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            for task in (*working, following):
+                task.cancel()
+            await asyncio.gather(*working, following, return_exceptions=True)
 
     def describe(self) -> Description:
         managers = self._parts.managers
@@ -193,8 +228,10 @@ class Replica:
         return {what: why for manager in self._parts.managers for what, why in manager.unreadable().items()}
 
     def dead(self) -> str:
-        """Why only a restart can help: for /healthz."""
-        seconds = self._client.rejected_seconds
+        """Why only a restart can help: for /healthz. Watches that are open go on with a credential that has ended, so
+        a replica that stands by notices it when it asks for the Lease, and nowhere else."""
+        clients = (self._client, self._leases or self._client)
+        seconds = max(client.rejected_seconds for client in clients)
         if seconds < DEAD_SECONDS:
             return ""
         return f"{self._client.config.server} has rejected the credentials for {seconds:.0f} s"
@@ -207,11 +244,27 @@ class Replica:
 
     def _make(self) -> Manager:
         who = self._cluster.identity
-        manager = Manager(self._client, mode=self._mode(), name="homeport", clock=self._clock, who=who)
+        manager = Manager(
+            self._client, mode=self._mode(), name="homeport", clock=self._clock, who=who, leases=self._leases
+        )
         if self._platform.placement.home:
-            manager.job(partial(publish_once, self._client, self._platform))
+            # On a cluster that kubectl or Helm installed the controllers on, they are the first who can do it.
+            work = partial(publish, self._client, self._platform)
+            manager.job(partial(insist, work, "publishing the objects that exist from the start"))
             manager.job(partial(keep_certificates, self._client))
+        if self._guards_version:
+            work = partial(note_version, manager.client, self._lease)
+            manager.job(partial(insist, work, "noting the version on the Lease"))
         return self._platform.manage(manager, self._environment())
+
+    @property
+    def _lease(self) -> Key:
+        return Key(self._namespace, self._cluster.lease)
+
+    @property
+    def _guards_version(self) -> bool:
+        """Not where no definitions of ours are: in workload clusters, for example."""
+        return bool(self._cluster.lease and self._platform.definitions())
 
     def _environment(self) -> Environment:
         cluster = self._cluster
@@ -233,24 +286,37 @@ class Replica:
         self._show.say(f"health: http://{f'[{host}]' if ':' in host else host}:{chosen}/readyz")
         return server
 
-    async def _connect(self) -> None:
-        """Keeps trying: clusters are restarted, and we may be up before them."""
-        backoff, failures = Backoff(first=1.0, limit=30.0), 0
+    async def _patiently(self, ask: Callable[[], Awaitable[None]]) -> None:
+        """Keeps trying: clusters are restarted, and we may be up before them. Raises StartError."""
+        backoff, failures, denials = Backoff(first=1.0, limit=30.0), 0, 0
         while True:
             try:
-                (await self._client.raw("GET", "/version")).check("/version")
+                await ask()
                 return
-            except Forbidden:
-                return  # it knows us; what we may do is asked next
-            except Unauthorized as error:
-                server, file = self._client.config.server, self._cluster.kubeconfig or "the Pod's service account"
-                raise StartError(f"{server} rejects the credentials of {file}: {error}") from error
-            except (Unavailable, Timeout) as error:
+            except PASSING as error:
+                denials += isinstance(error, Forbidden)
+                if denials > DENIALS:
+                    raise StartError(f"{self._client.config.server}: {error}") from error
                 failures += 1
                 delay = backoff.delay(failures)
                 self._unready = str(error)
                 self._show.say(f"waiting for the cluster: {error}; retrying in {delay:.0f} s")
                 await asyncio.sleep(delay)
+
+    async def _connect(self) -> None:
+        try:
+            (await self._client.raw("GET", "/version")).check("/version")
+        except Forbidden:
+            return  # it knows us; what we may do is asked next
+        except Unauthorized as error:
+            server, file = self._client.config.server, self._cluster.kubeconfig or "the Pod's service account"
+            raise StartError(f"{server} rejects the credentials of {file}: {error}") from error
+
+    async def _check_ready(self) -> None:
+        """Raises ApiError if the server is still starting: it denies everything until it has read its roles."""
+        answer = await self._client.raw("GET", "/readyz")
+        if answer.status >= 500:
+            raise Unavailable(f"{self._client.config.server} is not ready yet (/readyz answers {answer.status})")
 
     async def _has_dashboard(self) -> bool:
         with contextlib.suppress(Forbidden):  # then nothing is known about it, and nothing can be issued for it
@@ -262,7 +328,8 @@ class Replica:
         # Single objects of our own kinds are read besides; of others only what a component's rules say.
         own = {(each["spec"]["group"], each["spec"]["names"]["plural"]) for each in self._platform.definitions()}
         followed = (informer.resource for informer in manager.informers)
-        rules = controller_rules(self._platform, (each for each in followed if (each.group, each.plural) in own))
+        followed = (each for each in followed if (each.group, each.plural) in own)
+        rules = controller_rules(self._platform, followed, contracts=follows_contracts(manager))
         needs = [*needs_of(manager), *needs_of_rules(rules)]
         if self._cluster.webhook is not None:
             needs += needs_of_rules(hook_rules(self._platform))
@@ -271,7 +338,10 @@ class Replica:
             needs += needs_of_rules(CERTIFICATE_RULES, dashboard.NAMESPACE)
         denied = await missing(self._client, needs)
         if denied:
+            await self._check_ready()
             raise StartError(explain(await user_name(self._client), denied))
+        if self._guards_version and (why := await refusal(self._client, self._lease)):
+            raise StartError(why)
         try:
             await self._client.get(_NAMESPACE, Key("", self._namespace))
         except NotFound as error:

@@ -15,6 +15,7 @@ from homeport.ccm.manifest import IMAGE
 Json = dict[str, Any]
 
 INSTALLED = "homeport.dev/installed"  # on everything that an upgrade may remove again
+VERSION_LABEL = "app.kubernetes.io/version"  # of Homeport, on the Pods
 LABELS: Mapping[str, str] = {
     "app.kubernetes.io/name": "homeport",
     "app.kubernetes.io/managed-by": "homeport-install",
@@ -121,7 +122,7 @@ def _network(placement: Placement) -> Json:
 def render_deployment(
     placement: Placement, replicas: int, pod: Json, more_labels: Mapping[str, str] | None = None
 ) -> Json:
-    labels = {**selector(placement), "app.kubernetes.io/name": "homeport", "app.kubernetes.io/version": __version__}
+    labels = {**selector(placement), "app.kubernetes.io/name": "homeport", VERSION_LABEL: __version__}
     shown = {"kubectl.kubernetes.io/default-container": pod["containers"][0]["name"]}
     spec = {
         "replicas": replicas,

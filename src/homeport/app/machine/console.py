@@ -1,8 +1,42 @@
-"""Where to look for the console of a VM that has no log here."""
+"""The console of a VM at its provider: the log that Harvester keeps, or where else to look."""
 
 from __future__ import annotations
 
+import msgspec
+
+from homeport.api.cluster.v1beta2 import Cluster
+from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine
 from homeport.app.machine.find import FoundMachine
+from homeport.client.dial import DialOptions
+from homeport.client.errors import ApiError
+from homeport.client.protocol import Client, Key
+from homeport.infra.error import ProviderError
+from homeport.providers.harvester.infracluster.connection import Connector
+from homeport.providers.harvester.machine.console import read_console
+from homeport.providers.harvester.machine.plan import namespace_of
+from homeport.runtime.clock import SystemClock
+
+
+async def read_kept(client: Client, found: FoundMachine, dial: DialOptions) -> list[str]:
+    """The log of a VM on Harvester. None where it keeps none, or the user may not read the credentials."""
+    if found.infra.get("kind") != KubevirtMachine.__resource__.kind:
+        return []
+    machine = msgspec.convert(found.infra, KubevirtMachine, strict=False)
+    connector = Connector(client, SystemClock(), dial)
+    try:
+        session = await connector.connect(await _infra_cluster(client, found))
+        return list(await read_console(session, Key(namespace_of(machine.spec, session), found.vm)))
+    except (ApiError, ProviderError):
+        return []
+    finally:
+        await connector.close()
+
+
+async def _infra_cluster(client: Client, found: FoundMachine) -> KubevirtCluster:
+    namespace = found.machine.namespace
+    cluster = await client.get(Cluster, Key(namespace, str(found.machine["spec"]["clusterName"])))
+    ref = cluster.spec.infrastructure_ref
+    return await client.get(KubevirtCluster, Key(namespace, ref.name if ref is not None else ""))
 
 
 def elsewhere(found: FoundMachine, arguments: str = "", *, simulated: bool) -> str:

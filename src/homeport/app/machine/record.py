@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from homeport.api.meta import Resource
-from homeport.client.errors import ApiError
+from homeport.client.errors import ApiError, NotFound
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
 
@@ -17,6 +17,10 @@ _POD = Resource("", "v1", "Pod", "pods", True)
 _PLANE = Key("homeport-system", "homeport")
 _AT_ONCE = 8
 _HEAD = ("time", "level", "logger", "event", "controller", "object")
+
+
+class NoLog(Exception):
+    """The plane has no log that can be read through its API."""
 
 
 class Line(NamedTuple):
@@ -28,9 +32,15 @@ class Line(NamedTuple):
 
 
 async def read_lines(client: HttpClient, objects: Iterable[str]) -> list[Line]:
-    """In order of time. `objects`: as namespace/name. Raises ApiError."""
+    """In order of time. `objects`: as namespace/name. Raises ApiError, NoLog."""
     wanted = set(objects)
-    pod = await client.get(_POD, _PLANE)
+    try:
+        pod = await client.get(_POD, _PLANE)
+    except NotFound:
+        raise NoLog(
+            f"only the plane of 'homeport up' keeps a log of each object: read the log of the controllers instead, "
+            f"for example kubectl logs -n {_PLANE.namespace} -l app.kubernetes.io/name=homeport"
+        ) from None
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def read(container: str) -> str:

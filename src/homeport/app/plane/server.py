@@ -15,6 +15,7 @@ from homeport.app.platform import Platform
 from homeport.app.settings import Settings
 from homeport.capi.environment import Environment
 from homeport.client.dial import DIRECT, DialOptions
+from homeport.client.errors import Unavailable
 from homeport.runtime.telemetry.metric import METRICS
 from homeport.runtime.webhook.embedded import install as install_hooks
 
@@ -28,7 +29,7 @@ class StartError(Exception):
 async def start(settings: Settings, platform: Platform, dial: DialOptions = DIRECT) -> EmbeddedServer:
     pki = PKI.ensure(settings.pki, [settings.host], data_exists=settings.database.exists())
     audit = settings.audit_log if settings.audit else None
-    server = await EmbeddedServer.open(settings.database, pki, audit=audit)
+    server = await EmbeddedServer.open(settings.database, pki, audit=audit, trail=settings.changes)
     try:
         await _prepare(server, platform, dial)
         url = await server.serve(settings.host, settings.port)
@@ -53,7 +54,7 @@ async def _prepare(server: EmbeddedServer, platform: Platform, dial: DialOptions
         await publish_inventory(client, platform.inventory())
         await create_namespaces(client, platform.namespaces())
         await create_objects(client, platform.objects())
-    except DefinitionError as error:
+    except (DefinitionError, Unavailable) as error:  # Unavailable: the disk is full
         raise StartError(str(error)) from error
 
 

@@ -56,8 +56,8 @@ async def _listed(client: Client, kind: Resource, namespace: str) -> list[Unstru
     try:
         found = list((await client.list(kind, Query(namespace=namespace))).items)
     except Forbidden as error:
-        where = f"in namespace {namespace}" if namespace else "in all namespaces"
-        raise NotReadable(f"the plan needs the right to list {kind.plural} {where}: {error}") from error
+        where = f" in namespace {namespace}" if namespace else ""
+        raise NotReadable(f"the plan needs the right to list {kind.plural}{where}: {error}") from error
     for each in found:
         each.setdefault("apiVersion", kind.api_version)
         each.setdefault("kind", kind.kind)

@@ -8,11 +8,15 @@ from typing import Any
 
 import msgspec
 
+from homeport.api.addon.v1alpha1 import ClusterAddon
+from homeport.api.addons.v1beta2 import ClusterResourceSet
 from homeport.api.butler.v1alpha1 import TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachineDeployment
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment
+from homeport.api.k0s.v1beta2 import K0sControlPlane
 from homeport.api.meta import Unstructured
+from homeport.app.object.networkplugin import network_advice, without_network_plugin
 from homeport.app.rehearsal.compare import Row, compare
 from homeport.app.rehearsal.copy import PlaneCopy
 from homeport.app.rehearsal.preflight import CheckResult
@@ -30,14 +34,15 @@ _ROUND_SECONDS = 60.0
 _QUIET_ROUNDS = 10  # so long nothing changes any more, and the rehearsal is over
 _BASELINE_ROUNDS = 3
 _MOST_ROUNDS = 600  # ten hours
-_WATCHED = tuple(kind.__resource__ for kind in (Cluster, Machine, MachineDeployment, KubeadmControlPlane))
+_WATCHED = tuple(
+    kind.__resource__ for kind in (Cluster, Machine, MachineDeployment, KubeadmControlPlane, K0sControlPlane)
+)
 _PLATFORMS = {kind.__resource__.kind: kind.__resource__ for kind in (TenantCluster, ClusterDeployment)}
 
 NOT_SIMULATED = (
     "VMs: each is assumed to be created and to boot",
-    "workload clusters: Nodes, etcd and static Pods are assumed to be healthy, and every drain to succeed",
+    "workload clusters: Nodes, etcd, static Pods and k0s are assumed to be healthy, and every drain to succeed",
     "hosted control planes: their Pods are assumed to become ready",
-    "k0s control planes on machines: a new one stops before its first machine is initialized",
     "probes of new ProviderConfigs and Credentials: apply these first, then plan clusters that use them",
     "add-ons, health checks, load balancers and the cloud controller manager",
 )
@@ -59,6 +64,7 @@ class Plan(msgspec.Struct, frozen=True, rename="camel"):
     preflight: list[CheckResult] = []  # of the real provider
     under_way: list[str] = []  # Machines that change by themselves, without this change
     unfinished: list[str] = []  # clusters that do not get ready in the rehearsal, and why
+    notes: list[str] = []  # what is not wrong, but should be known before
     minutes: int = 0  # of virtual time, until nothing changed any more
     not_simulated: tuple[str, ...] = NOT_SIMULATED
 
@@ -94,6 +100,7 @@ async def _rehearse(
                 machines=rows,
                 under_way=[row.text() for row in drift],
                 unfinished=[*await _unfinished(on, here, start), *await _platforms(on, applied, here)],
+                notes=await _notes(on, applied),
                 minutes=minutes,
             )
 
@@ -145,6 +152,15 @@ async def _platforms(on: Stage, applied: Sequence[Applied], clusters: Collection
         if f"{home}/{each.name}" not in clusters and ready.get("status") != "True":
             found.append(f"{each.kind} {each.name}: {ready.get('message') or 'it reports nothing'}")
     return found
+
+
+async def _notes(on: Stage, applied: Sequence[Applied]) -> list[str]:
+    new = {Key(each.namespace, each.name) for each in applied if (each.kind, each.result) == ("Cluster", "created")}
+    clusters = [each for each in await on.objects([Cluster.__resource__]) if Key(each.namespace, each.name) in new]
+    around = await on.objects(
+        [KubeadmControlPlane.__resource__, ClusterAddon.__resource__, ClusterResourceSet.__resource__]
+    )
+    return [f"Cluster {each.name}: {network_advice(each)}" for each in without_network_plugin(clusters, around)]
 
 
 async def _unfinished(on: Stage, clusters: Collection[str], now: float) -> list[str]:

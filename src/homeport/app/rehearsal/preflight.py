@@ -18,6 +18,7 @@ from homeport.app.rehearsal.copy import PlaneCopy
 from homeport.app.rehearsal.stage import Stage, stage
 from homeport.app.rehearsal.vendor import PASSED, checked
 from homeport.app.tree.read import source_of
+from homeport.capi.name import Condition
 from homeport.capi.object.summary import conditions_of
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Key
@@ -126,14 +127,21 @@ async def _look(
             complete = complete and bool(ref) and ref.get("kind") not in {each.kind for each in kinds}
             continue
         seen = True
-        ready = find(conditions_of(obj), "Ready")
-        complete = complete and ready is not None and ready.get("reason") not in _TOO_EARLY
+        complete = complete and _ended(obj)
         results += _checks(obj)
     for root in await _roots(on, named):
         failed = [each for each in _gates(root) if not each.ok]
         results += failed
         seen = seen or bool(failed)
     return results, complete and (seen or not named)
+
+
+def _ended(obj: Unstructured) -> bool:
+    """A provider that can't be reached makes no check, and a cluster that was ready before reports no other state."""
+    reachable, ready = (find(conditions_of(obj), kind) for kind in (Condition.INFRASTRUCTURE_REACHABLE, "Ready"))
+    if reachable is not None and reachable.get("status") == "False":
+        return True
+    return ready is not None and ready.get("reason") not in _TOO_EARLY
 
 
 async def _roots(on: Stage, named: Iterable[tuple[str, Key]]) -> list[Unstructured]:

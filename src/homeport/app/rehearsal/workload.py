@@ -12,6 +12,7 @@ from typing import Any
 from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.app.rehearsal import k0s
 from homeport.capi.name import CLUSTER_NAME_LABEL, CONTROL_PLANE_LABEL, KUBECONFIG_SUFFIX, SECRET_VALUE
 from homeport.capi.remote.workload import NODE
 from homeport.client.config import ConfigError
@@ -21,6 +22,7 @@ from homeport.controlplane.kubeadm.etcd.client import Member
 from homeport.controlplane.kubeadm.observe.health import CONTROL_PLANE_ROLE, EtcdView
 from homeport.machinery import yaml
 from homeport.runtime.clock import Clock
+from homeport.runtime.task import cancel
 
 _POD = Resource("", "v1", "Pod", "pods")
 _CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
@@ -38,6 +40,7 @@ class WorkloadClusters:
         self._clock = clock
         self._servers: dict[Key, EmbeddedServer] = {}
         self._kubeconfigs: dict[bytes, Key] = {}
+        self._k0s: dict[Key, asyncio.Task[None]] = {}
         self._opening = asyncio.Lock()
 
     async def open(self, cluster: Key) -> EmbeddedServer:
@@ -47,6 +50,8 @@ class WorkloadClusters:
             return self._servers[cluster]
 
     async def close(self) -> None:
+        for task in self._k0s.values():
+            await cancel(task)
         for server in self._servers.values():
             await server.close(drain_seconds=0.1)
 
@@ -75,9 +80,17 @@ class WorkloadClusters:
         name = str((status.get("nodeRef") or {}).get("name") or machine.name)
         control_plane = CONTROL_PLANE_LABEL in labels
         version = str(spec.get("version") or "")
-        if control_plane:
+        if ((spec.get("bootstrap") or {}).get("configRef") or {}).get("kind") == k0s.CONFIG_KIND:
+            await self._run_k0s(cluster, client)
+            await k0s.announce(client, machine.name, version)
+        elif control_plane:
             await _configure(client, version)
         await _join(client, name, spec["providerID"], version, control_plane)
+
+    async def _run_k0s(self, cluster: Key, client: Client) -> None:
+        if cluster not in self._k0s:
+            await k0s.define(client)
+            self._k0s[cluster] = asyncio.create_task(k0s.serve(client), name=f"k0s of {cluster}")
 
 
 async def _configure(client: Client, version: str) -> None:

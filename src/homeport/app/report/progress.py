@@ -38,7 +38,9 @@ def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState])
         *(_cluster_finding(e) for e in silent if e in moving and not e.under_way),
     ]
     going += [_finding(found[name], []) for name in causes if name not in held]
-    return [*stuck, *map(_cluster_finding, late)], _once(going)
+    stuck += map(_cluster_finding, late)
+    named = {(each.kind, each.object) for each in stuck}
+    return stuck, [each for each in _once(going) if (each.kind, each.object) not in named]
 
 
 def _by_name(unfinished: Iterable[Unfinished]) -> dict[_Name, Unfinished]:

@@ -3,7 +3,7 @@
 DIR/sim/admin.header   the credential of the admin endpoints
 DIR/sim/proxy.port     where the proxy listens: kubeconfigs name it, so it stays
 DIR/sim/machine/       machines and workload clusters
-DIR/sim/hosted/        datastores of hosted control planes
+DIR/sim/hosted/        datastores of hosted control planes, and the objects that they hold
 DIR/sim/web/           certificates of web sites that images are downloaded from
 DIR/sim/NAME/          what the simulator NAME keeps
 """
@@ -26,7 +26,7 @@ class SimulatorFolder:
         make_private_dir(folder)
 
     def copy(self, target: Path, without: Collection[str]) -> None:
-        """All of it but the folders of simulators, which copy them themselves."""
+        """All of it but these folders, whose owners copy them themselves."""
         make_private_dir(target)
         top = str(self.folder)
         shutil.copytree(self.folder, target, ignore=lambda at, names: without if at == top else (), dirs_exist_ok=True)

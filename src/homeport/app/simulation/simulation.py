@@ -19,6 +19,7 @@ from homeport.app.simulation.folder import SimulatorFolder
 from homeport.app.simulation.registry import start_registry
 from homeport.client.dial import DialOptions
 from homeport.runtime.clock import SystemClock
+from homeport.runtime.task import uninterrupted
 from homeport.runtime.telemetry.stream import LogStreams
 from homeport.runtime.workload.runner import Runners
 from homeport.sim.engine.credential import AdminCredential
@@ -76,8 +77,9 @@ class Simulation:
                 pace=pace_of(settings.speed),
                 consoles=self._say,
                 programs=standin.first_of(ccm.programs(self._dial_from), standin.programs(self._dial_from)),
+                databases=folder / "hosted",
             )
-            self.hosting = Hosting(self.fleet, self._clock, folder / "hosted")
+            self.hosting = Hosting(self.fleet, self._clock, folder / "hosted", self.save)
             self.hosting.register(self.runners)
             self._simulators = simulators.load(settings.names)
             self.running: dict[str, Running] = {
@@ -176,14 +178,15 @@ class Simulation:
     async def copy(self, target: Path) -> None:
         """The whole site as it is now, in a new private folder."""
         async with self._saving:
-            await self._save()
-            await asyncio.to_thread(self._folder.copy, target, tuple(self.running))
+            await uninterrupted(self._save())
+            await asyncio.to_thread(self._folder.copy, target, (*self.running, "hosted"))
+            await self.hosting.copy(target / "hosted")
             for name, simulator in self.running.items():
                 await simulator.copy(target / name)
 
     async def save(self) -> None:
         async with self._saving:
-            await self._save()
+            await uninterrupted(self._save())
 
     async def _save(self) -> None:
         await self._machines.save(self.fleet)

@@ -45,3 +45,4 @@ class Tree(msgspec.Struct, frozen=True, rename="camel"):
     cause: str = ""  # the deepest one that is known, in one sentence; '': nothing is wrong
     culprit: Reference | None = None  # the object that reports the cause
     unreadable: list[str] = []  # kinds that the user may not read
+    since: str = ""  # when the cause was reported first, as a time; '' if that is not known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from homeport.api.addon.v1alpha1 import GROUP as ADDON_GROUP
@@ -72,7 +72,8 @@ class Reader:
         if refs:
             return await self._get(K0RDENT_GROUP, "ClusterDeployment", Key(obj.namespace, refs[0]["name"])) or obj
         source = source_of(obj)
-        return (await self._get(BUTLER_GROUP, "TenantCluster", source[1]) if source else None) or obj
+        found = await self._get(BUTLER_GROUP, "TenantCluster", source[1]) if source else None
+        return obj if found is None or not is_home(found, obj.namespace) else found
 
     async def _around(self, roots: Sequence[Unstructured]) -> Found:
         spaces = {each.namespace for each in roots}
@@ -148,8 +149,21 @@ def roots_of(objects: Iterable[Unstructured]) -> list[Unstructured]:
     """What users created to get a cluster, without what was made for one of these."""
     kinds = {kind for _, kind in ROOTS}
     found = [each for each in objects if each.get("kind") in kinds]
-    known = {_place(each) for each in found}
-    return [each for each in found if source_of(each) not in known and not _owned(each)]
+    known = {_place(each): each for each in found}
+    return [each for each in found if not _owned(each) and not _is_made_for(each, known)]
+
+
+def _is_made_for(obj: Unstructured, known: Mapping[tuple[str, Key], Unstructured]) -> bool:
+    source = source_of(obj)
+    found = None if source is None else known.get(source)
+    return found is not None and is_home(found, obj.namespace)
+
+
+def is_home(tenant: Unstructured, namespace: str) -> bool:
+    """Whether a Cluster of this namespace can be that of the TenantCluster: anybody may write the labels that name one,
+    and only Butler writes its status."""
+    home = (tenant.get("status") or {}).get("tenantNamespace")
+    return not home or home == namespace
 
 
 def source_of(obj: Unstructured) -> tuple[str, Key] | None:

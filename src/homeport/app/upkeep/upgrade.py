@@ -49,6 +49,11 @@ def _check(current: str, to: str) -> None:
         wanted = versions.parse(to)
         if not current:
             return
+        if wanted.line[0] != versions.parse(current).line[0]:
+            line = versions.parse(current).line
+            raise NoUpgrade(
+                f"{to} is another major version than {current}: upgrade to v{line[0]}.{line[1] + 1} instead"
+            )
         distance = versions.minor_distance(current, to)
     except ValueError as error:
         raise NoUpgrade(str(error)) from None

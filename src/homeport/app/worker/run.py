@@ -61,7 +61,8 @@ async def _run(order: Order) -> None:
     from homeport.client.http import HttpClient
     from homeport.runtime.manager import Manager, Sharded
 
-    async with HttpClient(kubeconfig.load(Path(order.kubeconfig))) as client:
+    config = kubeconfig.load(Path(order.kubeconfig))
+    async with HttpClient(config) as client, HttpClient(config) as leases:
 
         async def copy() -> dict[str, str]:
             answer = await client.raw("POST", BACKUP_PATH)
@@ -76,7 +77,8 @@ async def _run(order: Order) -> None:
             ccm_image=order.ccm_image,
             backups=FolderBackups(Settings(Path(order.data)), copy),
         )
-        manager = Manager(client, mode=Sharded(NAMESPACE, LEASE, None, shard_of), name="homeport", who=order.identity)
+        mode = Sharded(NAMESPACE, LEASE, None, shard_of)
+        manager = Manager(client, mode=mode, name="homeport", who=order.identity, leases=leases)
         chosen(order.plugins, order.without).install(manager, environment)
         working = asyncio.create_task(manager.run())
         for number in (signal.SIGTERM, signal.SIGINT):

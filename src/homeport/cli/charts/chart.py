@@ -34,6 +34,9 @@ def command() -> None:
     """
 
 
+_TITLES = {"appVersion": "app version", "signedBy": "signed by"}
+
+
 @command.command()
 @sourced
 @click.option("--values", is_flag=True, help="Print the chart's values.yaml instead.")
@@ -48,18 +51,18 @@ def show(source: Source, values: bool, output: str | None) -> None:
     facts = {
         "name": metadata.name,
         "version": metadata.version,
-        "app version": metadata.app_version,
+        "appVersion": metadata.app_version,
         "description": metadata.description,
         "kubernetes": metadata.kube_version,
         "dependencies": ", ".join(f"{each.name} {each.version}" for each in metadata.dependencies or ()),
         "digest": fetched.digest,
-        "signed by": fetched.signed_by,
+        "signedBy": fetched.signed_by,
     }
 
     def text(wide: bool) -> None:
         for name, fact in facts.items():
             if fact:
-                click.echo(f"{name + ':':<14}{fact}")
+                click.echo(f"{_TITLES.get(name, name) + ':':<14}{fact}")
 
     print_found(output, facts, [("chart", metadata.name)], text)
 

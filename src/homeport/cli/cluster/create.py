@@ -13,6 +13,7 @@ import click
 from homeport.app.creation.check import wrong_name
 from homeport.app.creation.choice import APIS, CNIS, Choice
 from homeport.cli.group import Group
+from homeport.cli.output import check_folder
 from homeport.cli.plane.dial import options as dial_options
 from homeport.cli.where import Where, ask, located
 
@@ -42,6 +43,19 @@ _OPTIONS = (
     click.option("--cni", type=click.Choice(CNIS), help="Pod network (default: cilium; a deployment brings its own)."),
     click.option("--template", default="", metavar="NAME", help="ClusterTemplate (default: PROVIDER-k0s-hcp)."),
 )
+
+
+_QUESTIONS = {
+    "secret": "Name of the Secret with the credentials of the hypervisor",
+    "credential": "Name of the Credential",
+    "provider_config": "Name of the ProviderConfig, as [NAMESPACE/]NAME",
+    "address": "Address of Prism Central, as HOST or HOST:PORT",
+    "place": "Cluster of the hypervisor (Prism Element)",
+    "image": "Image of the machines",
+    "network": "Network of the machines",
+    "version": "Kubernetes version, for example v1.33.4",
+    "endpoint": "Free IP address for the API server",
+}
 
 
 @click.group(cls=Group)
@@ -84,8 +98,12 @@ def cluster(
     """
     if problem := wrong_name(name):
         raise click.UsageError(problem)
+    if file is not None:
+        check_folder(file)
     asking = on_terminal()
     choice = _first(where, name, given, asking)
+    if asking:
+        click.echo("Reading what the hypervisor has ...", err=True)
     found = _discover(where, choice, proxy, trust)
     choice = _complete(choice, found, asking)
     objects = _render(where, choice)
@@ -149,10 +167,25 @@ def _asked(choice: Choice, names: Sequence[str], found: Sequence[Entity], asking
             continue
         kind = {"place": "cluster"}.get(name, name)
         listed = [each for each in found if each.kind == kind and each.usable and _fits(each, choice)]
-        value = _pick(name, listed) if listed else click.prompt(name.replace("_", " ").capitalize(), err=True)
+        value = _pick(name, listed) if listed else _typed(choice, name, found)
         answer: dict[str, Any] = {name: value}
         choice = dataclasses.replace(choice, **answer)
     return choice
+
+
+def _typed(choice: Choice, name: str, found: Sequence[Entity]) -> str:
+    """Asks again until the answer fits what is known: later, all answers would be lost."""
+    from homeport.app.creation.check import wrong
+
+    def accept(text: str) -> str:
+        text = text.strip()
+        answer: dict[str, Any] = {name: text}
+        problems = wrong(dataclasses.replace(choice, **answer), found)
+        if problems or not text:
+            raise click.UsageError("; ".join(problems) or "an answer is needed; Ctrl-C to give up")
+        return text
+
+    return str(click.prompt(_QUESTIONS[name], value_proc=accept, err=True))
 
 
 def _fits(entity: Entity, choice: Choice) -> bool:
@@ -163,7 +196,9 @@ def _pick(name: str, listed: Sequence[Entity]) -> str:
     for number, each in enumerate(listed, 1):
         details = ", ".join(f"{key} {value}" for key, value in each.details.items())
         click.echo(f"  {number}. {each.name}" + (f"  ({details})" if details else ""), err=True)
-    chosen = click.prompt(name.capitalize(), type=click.IntRange(1, len(listed)), default=1, err=True)
+    # Machines of the default need Kubernetes on their image; other images have no version to show.
+    first = next((number for number, each in enumerate(listed, 1) if "kubernetes" in each.details), 1)
+    chosen = click.prompt(_QUESTIONS[name], type=click.IntRange(1, len(listed)), default=first, err=True)
     return listed[chosen - 1].name
 
 

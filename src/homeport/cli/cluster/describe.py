@@ -9,23 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from homeport.cli.cluster.tree import show, tree_options
-from homeport.cli.group import Group
-from homeport.cli.where import Where
+from homeport.cli.where import Where, cluster_name
 
 if TYPE_CHECKING:
     from homeport.app.tree.branch import Branch, Tree
     from homeport.cli.plane.overview import Line
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Describe a cluster with everything that belongs to it."""
-
-
-@command.command()
-@click.argument("name")
+@click.command()
+@click.argument("what", metavar="[cluster] NAME", nargs=-1, required=True)
 @tree_options
-def cluster(where: Where, name: str, everything: bool, conditions: bool, watch: bool, output: str | None) -> None:
+def command(
+    where: Where, what: tuple[str, ...], everything: bool, conditions: bool, watch: bool, output: str | None
+) -> None:
     """Show how cluster NAME is, why it is not ready, and the tree of its objects.
 
     NAME is a Cluster, a TenantCluster or a ClusterDeployment. The tree has the platform's object, the Cluster, its
@@ -39,7 +35,7 @@ def cluster(where: Where, name: str, everything: bool, conditions: bool, watch: 
         [tree] = trees
         return [*_head(tree, width), Line(""), *draw(tree, width=width, conditions=conditions), *_notes(tree)]
 
-    show(where, name, view, everything=everything, watch=watch, output=output)
+    show(where, cluster_name(what), view, everything=everything, watch=watch, output=output)
 
 
 def _head(tree: Tree, width: int | None) -> list[Line]:
@@ -50,7 +46,7 @@ def _head(tree: Tree, width: int | None) -> list[Line]:
     ready = sum(each.healthy is True for each in machines)
     made = [
         Line(f"{root.kind} {root.name} in namespace {root.namespace}", "bold"),
-        Line(f"State:     {root.state or 'not reported yet'}", "" if root.healthy else "red"),
+        Line(f"State:     {root.state or 'not reported yet'}{_paused(root)}", "" if root.healthy else "red"),
         Line(f"Version:   {', '.join(_versions(root)) or '-'}"),
         Line(f"Machines:  {ready} of {len(machines)} ready"),
     ]
@@ -59,6 +55,14 @@ def _head(tree: Tree, width: int | None) -> list[Line]:
         lines = [text] if width is None else textwrap.wrap(text, width, subsequent_indent=" " * 11)
         made += [Line(line, "red" if not root.healthy else "yellow") for line in lines]
     return made
+
+
+def _paused(root: Branch) -> str:
+    from homeport.capi.name import Condition
+    from homeport.machinery.condition import is_true
+
+    clusters = [each for each in root.walk() if each.kind == "Cluster"]
+    return ", paused" if any(is_true(each.conditions, Condition.PAUSED) for each in clusters) else ""
 
 
 def _versions(root: Branch) -> list[str]:

@@ -9,7 +9,7 @@ import click
 
 from homeport.app.settings import Settings
 from homeport.cli.output import listing_option, print_found, print_lines
-from homeport.cli.where import Where, ask, located
+from homeport.cli.where import Where, ask, cluster_name, located
 
 if TYPE_CHECKING:
     from homeport.app.doctor.diagnosis import Commands, Diagnosis
@@ -35,7 +35,7 @@ def command(where: Where, what: tuple[str, ...], all_namespaces: bool, output: s
     from homeport.app.doctor.gather import gather
     from homeport.app.tree.read import NoCluster
 
-    name = _name(what)
+    name = cluster_name(what)
 
     async def work(client: HttpClient, key: Key) -> list[Diagnosis]:
         # Without a name, only a namespace that is given limits the search.
@@ -46,16 +46,6 @@ def command(where: Where, what: tuple[str, ...], all_namespaces: bool, output: s
     names = dict.fromkeys((each.kind, each.object.rpartition("/")[2]) for each in found)
     print_found(output, found, names, lambda wide: print_lines(_lines(found, wide=wide)))
     raise SystemExit(1 if any(each.serious for each in found) else 0)
-
-
-def _name(what: tuple[str, ...]) -> str:
-    """`cluster NAME`, `cluster/NAME` or NAME."""
-    words = [word for each in what for word in each.split("/", 1)]
-    if len(words) == 2 and words[0].lower() in ("cluster", "tenantcluster", "clusterdeployment", "cld"):
-        return words[1]
-    if len(words) > 1 or words == ["cluster"]:
-        raise click.UsageError(f"expected 'cluster NAME', not {' '.join(what)!r}")
-    return words[0] if words else ""
 
 
 def _commands(where: Where) -> Commands:

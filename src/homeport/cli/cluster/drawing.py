@@ -25,7 +25,7 @@ def draw(tree: Tree, *, width: int | None = None, conditions: bool = False) -> l
     """The tree with a header. `conditions`: all conditions of every object, not only what is wrong."""
     rows = list(_rows(tree.root, "", "", tree.root.namespace))
     widths = [max(len(row.cells[i]) for row in [_Row(_HEADER, "", None), *rows]) for i in range(len(_HEADER))]
-    made = [Line(_joined(_HEADER, widths), "dim")]
+    made = [Line(_cut(_joined(_HEADER, widths), width), "dim")]
     for row in rows:
         branch = row.branch
         if branch is None:

@@ -73,12 +73,15 @@ def upload(
     The command creates an ImageSync, whose controller downloads or uploads the image and keeps it there. Repeat the
     command safely: an image with the same content is used again.
     """
+    from homeport.api.butler.v1alpha1 import ProviderConfig
     from homeport.app.discovery.upload import UploadFailed, follow_image, hold_image
     from homeport.client.protocol import Key as Name
     from homeport.platforms.butler.name import SYSTEM_NAMESPACE
 
     if bool(url) == (file is not None):
         raise click.UsageError("use either --url or --file")
+    if url and not url.startswith(("http://", "https://")):
+        raise click.UsageError(f"--url {url}: expected http://... or https://...")
     space, _, config = provider_config.rpartition("/")
     at = Name(space or where.namespace or SYSTEM_NAMESPACE, config)
     source = {"url": url} if file is None else {"file": _staged(where, file)}
@@ -86,16 +89,18 @@ def upload(
     key = Name(at.namespace, re.sub(r"[^a-z0-9.-]+", "-", name.lower()).strip("-."))
 
     async def work(client: Client, _: Key) -> None:
+        await client.get(ProviderConfig, at)  # before anything is created
         await hold_image(client, key, at, source, name)
-        said = ""
+        said: set[str] = set()
         if not wait:
             return
         async for sync in follow_image(client, key):
             percent = "" if sync.status.progress is None else f" {sync.status.progress}%"
-            text = f"ImageSync {key}: {sync.status.phase or 'Pending'}{percent}"
-            if text != said:
+            trouble = f": {sync.status.failure_message}" if sync.status.failure_message else ""
+            text = f"ImageSync {key}: {sync.status.phase or 'Pending'}{percent}{trouble}"
+            if text not in said:
                 click.echo(text)
-            said = text
+            said.add(text)
 
     ask(where, name, work, UploadFailed)
     if not wait:

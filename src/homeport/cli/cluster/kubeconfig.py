@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 _SHORTEST = 600  # Kubernetes refuses requests for less
 _LONGEST = 24 * 3600
+_USUAL = 8 * 3600
 
 
 class _Duration(click.ParamType[int]):
@@ -54,9 +55,8 @@ class _Acting(Where):
 @click.option(
     "--expires",
     type=_Duration(),
-    default="8h",
     metavar="TIME",
-    help="How long the kubeconfig is valid, from 10m to 24h (default: 8h).",
+    help="How long the kubeconfig of a TenantCluster is valid, from 10m to 24h (default: 8h).",
 )
 @click.option("--as", "user", default="", metavar="USER", help="Ask for this user (default: yourself).")
 @click.option(
@@ -66,58 +66,96 @@ class _Acting(Where):
     metavar="FILE",
     help="Write the kubeconfig to this file (default: standard output).",
 )
-def command(where: Where, name: str, expires: int, user: str, output: Path | None) -> None:
-    """Get a kubeconfig of the tenant cluster NAME for yourself.
+@click.option("--merge", is_flag=True, help="Add it to the file of -o (default: ~/.kube/config), which keeps the rest.")
+@click.option(
+    "--switch", is_flag=True, help="With --merge, make it the current context (default: only if none is set)."
+)
+def command(
+    where: Where, name: str, expires: int | None, user: str, output: Path | None, merge: bool, switch: bool
+) -> None:
+    """Get a kubeconfig of the cluster NAME.
 
-    It has your name and your role in the team of the cluster. The key is made on this machine. An administrator uses
-    --as to get one for a member.
+    Of a TenantCluster it has your name and your role in the team of the cluster; the key is made on this machine. An
+    administrator uses --as to get one for a member.
+
+    Of a Cluster or ClusterDeployment it is the administrator's, from the Secret NAME-kubeconfig: you need the right
+    to read that Secret.
     """
-    from homeport.client.errors import NotFound
+    from homeport.app.tree.read import NoCluster
+
+    if switch and not merge:
+        raise click.UsageError("--switch is for --merge")
+    acting = _Acting(where.data, where.data_named, where.kubeconfig, where.context, where.namespace, user)
+    found = ask(acting, name, lambda client, key: _kubeconfig(client, key, expires), NoCluster)
+    if output is None and not merge:
+        click.echo(found.decode(), nl=False)
+        return
+    file = output or Path("~/.kube/config").expanduser()
+    try:
+        click.echo(_stored(file, found, merge=merge, switch=switch, usual=output is None))
+    except OSError as error:
+        raise click.ClickException(f"-o {file}: can't be written: {error.strerror}") from error
+
+
+def _stored(file: Path, found: bytes, *, merge: bool, switch: bool, usual: bool) -> str:
+    from homeport.client.config import ConfigError
+    from homeport.client.merge import merge_file, write_private
+
+    if not merge:
+        write_private(file, found)
+        return f"wrote {file}"
+    if usual:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    try:
+        context = merge_file(file, found, switch=switch)
+    except ConfigError as error:
+        raise click.ClickException(str(error)) from error
+    named = "" if usual else f" --kubeconfig {shlex.quote(str(file))}"
+    return f"merged into {file}\nnext: kubectl{named} --context {shlex.quote(context)} get nodes"
+
+
+async def _kubeconfig(client: Client, key: Key, expires: int | None) -> bytes:
+    from homeport.app.tree.read import Reader
+    from homeport.client.errors import Forbidden, NotFound
     from homeport.platforms.butler.kubeconfig.issue import RefusedRequest
     from homeport.platforms.butler.kubeconfig.request import request_kubeconfig
 
-    acting = _Acting(where.data, where.data_named, where.kubeconfig, where.context, where.namespace, user)
-
-    async def work(client: Client, key: Key) -> bytes:
-        try:
-            return await request_kubeconfig(client, key, expires)
-        except NotFound:
-            if await _is_cluster(client, key):
-                raise click.ClickException(_administrator(key)) from None
+    try:
+        return await request_kubeconfig(client, key, expires or _USUAL)
+    except RefusedRequest as error:
+        raise click.ClickException(f"{error}{await _other_way(client, key)}") from None
+    except (NotFound, Forbidden):
+        [root] = (await Reader(client).read(key)).roots  # tells names that are near, if there is no such cluster
+        kind = str(root["kind"]) if (root.namespace, root.name) == (key.namespace, key.name) else "Cluster"
+        if kind == "TenantCluster":
             raise
-
-    found = ask(acting, name, work, RefusedRequest)
-    if output is None:
-        click.echo(found.decode(), nl=False)
-        return
-    _write(output, found)
-    click.echo(f"wrote {output}")
+    if expires is not None:
+        raise click.UsageError(f"--expires is for TenantClusters: {kind} {key} has the kubeconfig of its administrator")
+    return await _administrator(client, key, kind)
 
 
-async def _is_cluster(client: Client, key: Key) -> bool:
-    from homeport.api.cluster.v1beta2 import Cluster
-    from homeport.client.errors import ApiError
+async def _other_way(client: Client, key: Key) -> str:
+    """To be put behind a refusal: how an administrator of the plane gets into the cluster."""
+    from homeport.api.butler.v1alpha1 import TenantCluster
+
+    home = (await client.get(TenantCluster, key)).status.tenant_namespace
+    return f". If you may read its Secrets: homeport kubeconfig {key.name} -n {home}" if home else ""
+
+
+async def _administrator(client: Client, key: Key, kind: str) -> bytes:
+    from homeport.capi.remote.kubeconfig import secret_key, value
+    from homeport.capi.remote.pki import SECRET
+    from homeport.client.errors import Forbidden, NotFound
 
     try:
-        await client.get(Cluster, key)
-    except ApiError:
-        return False
-    return True
-
-
-def _administrator(key: Key) -> str:
-    """A Cluster without a tenant has one kubeconfig: that of its administrator."""
-    read = f"kubectl get secret {key.name}-kubeconfig -n {key.namespace} -o jsonpath='{{.data.value}}' | base64 -d"
-    return f"{key.name} is a Cluster, not a TenantCluster. The kubeconfig of its administrator is in a Secret: {read}"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all, and only for the user."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        return value(await client.get(SECRET, secret_key(key)))
+    except NotFound:
+        raise click.ClickException(
+            f"{kind} {key} has no kubeconfig yet: Secret {key.name}-kubeconfig does not exist. "
+            f"See: homeport describe cluster {key.name} -n {key.namespace}"
+        ) from None
+    except Forbidden:
+        raise click.ClickException(
+            f"{kind} {key}: you may not read Secret {key.name}-kubeconfig in namespace {key.namespace}, which has the "
+            "kubeconfig of the administrator. Ask for the right to get this Secret"
+        ) from None

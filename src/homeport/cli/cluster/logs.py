@@ -31,7 +31,7 @@ def command(where: Where, thing: str, tail: int | None, output: str | None) -> N
     everything that belongs to it; for machine/NAME and others, the lines about objects of this name. The plane
     keeps the newest lines of each controller in memory.
     """
-    from homeport.app.machine.record import read_lines
+    from homeport.app.machine.record import NoLog, read_lines
     from homeport.app.tree.read import NoCluster
 
     kind, slash, name = thing.partition("/")
@@ -43,11 +43,14 @@ def command(where: Where, thing: str, tail: int | None, output: str | None) -> N
         from homeport.app.doctor.gather import gather
 
         if kind.lower() not in _CLUSTERS:
-            return await read_lines(client, [str(key)])
+            lines = await read_lines(client, [str(key)])
+            if not lines:  # objects that are gone may have some
+                await _require(client, kind, key)
+            return lines
         facts = await gather(client, key, Commands())
         return await read_lines(client, [f"{each.namespace}/{each.name}" for each in facts.objects])
 
-    found = ask(where, name, work, NoCluster)
+    found = ask(where, name, work, NoCluster, NoLog)
     found = found[-tail:] if tail else found
     if output is not None:
         print_data([each._asdict() for each in found], output)
@@ -56,3 +59,22 @@ def command(where: Where, thing: str, tail: int | None, output: str | None) -> N
         click.echo(f"{each.time[:19]} {each.level:<7} {each.controller} {each.object}: {each.text}")
     if not found:
         click.echo(f"no controller has logged anything about {thing} yet", err=True)
+
+
+async def _require(client: HttpClient, kind: str, key: Key) -> None:
+    """Raises NotFound: a name without a log may be a mistyped one."""
+    from homeport.client.errors import NotFound
+    from homeport.client.protocol import Key as Name
+    from homeport.client.restmapper import RestMapper
+
+    listed = await RestMapper(client).listed()
+    kinds = [each for each in listed if kind.lower() in (each.kind.lower(), each.plural)]
+    if not kinds:
+        raise click.ClickException(f"{kind!r}: the plane has no such kind")
+    for number, each in enumerate(kinds, start=1):
+        try:
+            await client.get(each, key if each.namespaced else Name("", key.name))
+            return
+        except NotFound:
+            if number == len(kinds):
+                raise

@@ -111,6 +111,7 @@ def lines(plan: Plan, *, wide: bool = False) -> Iterator[Line]:
     for title, texts, style in (
         ("Under way already, without this change:", plan.under_way, ""),
         ("The simulation stops here:", plan.unfinished, "yellow"),
+        ("Note:", plan.notes, "yellow"),
         ("Not simulated:", plan.not_simulated, "dim"),
     ):
         if texts:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from homeport.cli.output import listing_option, print_data, print_lines, print_names, reader_gone
-from homeport.cli.where import Where, ask, located
+from homeport.cli.where import Where, ask, cluster_name, located
 
 if TYPE_CHECKING:
     from homeport.app.tree.branch import Tree
@@ -39,12 +39,12 @@ def tree_options(fn: F) -> F:
 
 
 @click.command()
-@click.argument("name", required=False, default="")
+@click.argument("what", metavar="[[cluster] NAME]", nargs=-1)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Show the clusters of all namespaces.")
 @tree_options
 def command(
     where: Where,
-    name: str,
+    what: tuple[str, ...],
     all_namespaces: bool,
     everything: bool,
     conditions: bool,
@@ -64,6 +64,7 @@ def command(
             made += [*([Line("")] if made else []), *draw(tree, width=width, conditions=conditions)]
         return made or [Line("No clusters here. Create one with 'homeport create cluster NAME'")]
 
+    name = cluster_name(what)
     if name and all_namespaces:
         raise click.UsageError("use either NAME or --all-namespaces")
     show(where, name, view, everything=everything, watch=watch, output=output, anywhere=all_namespaces)

@@ -49,12 +49,20 @@ def cluster(
     """
     changes = _read(where, name, version, image)
     if planned and not _planned(where, [each.after for each in changes], proxy, trust):
-        raise click.ClickException("the plan has problems (see above): the upgrade was not started")
+        raise click.ClickException(_not_started(changes, version, image))
     if not applied:
         click.echo("Nothing was changed. Add --apply to start the upgrade.")
         return
     _apply(where, changes)
     click.echo(f"next: homeport describe cluster {name} --watch{where.arguments()}")
+
+
+def _not_started(changes: Sequence[Change], version: str, image: str) -> str:
+    text = "the plan has problems (see above): the upgrade was not started"
+    if image or any(each.patch is None for each in changes):  # there are new templates, with an image
+        return text
+    named = f"to use an image of {version}, add --image NAME"
+    return f"{text}. No template has an image whose name contains a version: {named}"
 
 
 def _read(where: Where, name: str, version: str, image: str) -> list[Change]:

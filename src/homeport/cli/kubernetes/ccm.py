@@ -61,10 +61,8 @@ def command(leader_elect: bool, health: str, log_level: str, config: Path, cloud
         listen = parse_listen(health, option="--health") if health else None
     except SettingsError as error:
         raise click.UsageError(str(error)) from error
-    from homeport.app.log import import_structlog
     from homeport.client.wire.quick import import_aiohttp
 
-    import_structlog()
     import_aiohttp()
     from homeport.app import log
     from homeport.app.ccm import TIMING

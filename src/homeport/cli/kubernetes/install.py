@@ -24,6 +24,11 @@ _KUBECONFIG = click.option(
     help="Use the cluster of this kubeconfig.",
 )
 
+_RIGHTS = (
+    "This command needs the rights of ClusterRole cluster-admin, because it gives the controllers theirs. What it did "
+    "before this error stays: run it again with the kubeconfig of an administrator."
+)
+
 
 @click.command()
 @_KUBECONFIG
@@ -133,13 +138,15 @@ def command(
 def run(work: Coroutine[Any, Any, None]) -> None:
     from homeport.app.kubernetes.install import InstallError
     from homeport.client.config import ConfigError
-    from homeport.client.errors import ApiError
+    from homeport.client.errors import ApiError, Forbidden
     from homeport.client.wire.quick import import_aiohttp
 
     import_aiohttp()
     try:
         with quiet_log(logging.WARNING):
             asyncio.run(work)
+    except Forbidden as error:
+        raise click.ClickException(f"{error}\n{_RIGHTS}") from error
     except (ApiError, ConfigError, InstallError) as error:
         raise click.ClickException(str(error)) from error
 

@@ -12,6 +12,7 @@ import click
 from homeport import __version__
 from homeport.app.settings import Settings
 from homeport.cli.option import data as data_option
+from homeport.cli.output import check_folder
 
 
 @click.command()
@@ -54,8 +55,7 @@ def command(file: Path, data: Path, force: bool) -> None:
 
 
 def _check(settings: Settings, target: Path) -> None:
-    if not target.parent.is_dir():
-        raise click.ClickException(f"{target.parent} is not a directory: create it first")
+    check_folder(target)
     if not settings.database.exists():
         raise click.ClickException(
             f"{settings.data} contains no database, so there is nothing to back up: check --data"

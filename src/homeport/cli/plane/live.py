@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from homeport.app.log import allow_rich
 from homeport.app.report.description import Description
 from homeport.app.report.part import Part
 from homeport.cli.plane.line import Lines
@@ -62,6 +63,7 @@ class Live(Lines):
             super().changed(part)
 
     async def follow(self, describe: Callable[[], Description]) -> None:
+        allow_rich()
         from homeport.cli.plane.render import Screen
 
         log = self._log or _temporary_log()

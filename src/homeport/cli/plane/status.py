@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NOT_RUNNING = 3
 _UNFINISHED = 20
 _WATCH_SECONDS = 2.0
+_LEAST_ROWS = 10  # of clusters and what is stuck
+_LEAST_WATCHED = 5  # on a terminal that is not even that high
 
 
 @click.command()
@@ -46,7 +48,7 @@ def command(where: Where, controllers: bool, output: str | None, watch: bool) ->
     except Down as down:
         _not_running(down, output)
         raise SystemExit(NOT_RUNNING) from None
-    show = partial(_show, target, output, controllers=controllers)
+    show = partial(_show, target, output, controllers=controllers, watched=watch)
 
     def ask() -> Description:
         return _within(target.ask(), where.namespace)
@@ -64,12 +66,12 @@ def _within(found: Description, namespace: str) -> Description:
     return msgspec.structs.replace(found, clusters=[each for each in found.clusters if each.namespace == namespace])
 
 
-def _show(target: Target, output: str | None, found: Description, *, controllers: bool) -> None:
+def _show(target: Target, output: str | None, found: Description, *, controllers: bool, watched: bool) -> None:
     print_found(
         output,
         {**target.facts, **msgspec.to_builtins(found)},
         ((each.kind, each.name) for each in found.clusters),
-        lambda wide: print_lines(_lines(target, found, controllers=controllers or wide)),
+        lambda wide: print_lines(_lines(target, found, controllers=controllers or wide, watched=watched)),
     )
 
 
@@ -92,6 +94,11 @@ def _watch(ask: Callable[[], Description], show: Callable[[Description], None]) 
         time.sleep(_WATCH_SECONDS)
 
 
+def _rows(lines: Sequence[str], width: int) -> int:
+    """On a terminal, where long lines wrap."""
+    return sum(max(1, -(-len(each) // width)) for each in lines)
+
+
 def _not_running(down: Down, output: str | None) -> None:
     if output in ("json", "yaml"):
         print_data({**place(down.settings), "running": False}, output)
@@ -100,16 +107,20 @@ def _not_running(down: Down, output: str | None) -> None:
     click.echo(f"next: {up_command(down.settings)}", err=output == "name")
 
 
-def _lines(target: Target, found: Description, *, controllers: bool) -> Iterator[Line]:
+def _lines(target: Target, found: Description, *, controllers: bool, watched: bool) -> Iterator[Line]:
     from homeport.cli.plane.overview import Line, overview, unfinished
     from homeport.cli.plane.overview import controllers as table
 
     head = list(target.head(found))
+    width, height = shutil.get_terminal_size() if sys.stdout.isatty() else (None, None)
+    fitting = None
+    if width is not None and height is not None and not controllers:
+        if watched and _rows(head, width) + _LEAST_ROWS > height:
+            head = [head[0][:width]]  # what changes is watched: the rest would push it off the screen
+        fitting = max(_LEAST_WATCHED if watched else _LEAST_ROWS, height - _rows(head, width) - 2)
     for text in head:
         yield Line(text)
     yield Line("")
-    width, height = shutil.get_terminal_size() if sys.stdout.isatty() else (None, None)
-    fitting = None if height is None or controllers else max(10, height - len(head) - 2)
     yield from overview(found, width=width, height=fitting, command=target.command)
     if controllers:
         yield Line("")

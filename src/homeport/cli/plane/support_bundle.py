@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from homeport.app.settings import Settings
+from homeport.cli.output import check_folder
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def command(where: Where, file: Path | None) -> None:
     from homeport.app.support.bundle import Bundle
 
     target = file or Path(time.strftime("homeport-support-%Y%m%d-%H%M%S.tar.gz"))
+    check_folder(target)
 
     async def work(client: HttpClient, key: Key) -> Bundle:
         del key

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from homeport.app.doctor.check.provider import diagnose, edit, is_untrusted
 from homeport.app.doctor.diagnosis import Diagnosis
-from homeport.app.doctor.fact import Facts
+from homeport.app.doctor.fact import Facts, Problem
 
 _Network = IPv4Network | IPv6Network
 
@@ -29,6 +29,7 @@ _ADDRESS = frozenset(
     {"WaitingForPool", "SubnetNotManaged", "AddressOutsideSubnet", "AddressFamilyNotSupported", "AddressClaimTaken"}
 )
 _DOMAIN = frozenset({"FailureDomainMissing", "FailureDomainsMisconfigured", "MetroNotSupported"})
+_OF_TEMPLATE = re.compile(r"([A-Z]\w*MachineTemplate) ([a-z0-9.-]+)\b[^:]*: spec\.template\.")
 _TEMPLATE = re.compile(r"\b[A-Z]\w*(?:Template|Class|ConfigMap|Secret) \S+ does not exist[^;\n]*")
 _MISSING = frozenset({"WaitingForTemplates", "ObjectDoesNotExist", "TemplatesNotUsable", "WaitingForControlPlane"})
 
@@ -37,7 +38,7 @@ def image(facts: Facts) -> Iterator[Diagnosis]:
     """An ISO, an image of another system, or one with another version of Kubernetes."""
     for each in facts.problems():
         if each.reason in _IMAGE:
-            yield diagnose(each, "definition", edit(facts, each))
+            yield _definition(facts, each)
 
 
 def reference(facts: Facts) -> Iterator[Diagnosis]:
@@ -45,7 +46,20 @@ def reference(facts: Facts) -> Iterator[Diagnosis]:
     for each in facts.problems():
         known = _SECRET.search(each.message) or is_untrusted(each)
         if each.reason in ("NotFound", "InvalidConfiguration", "InUse") and not known:
-            yield diagnose(each, "definition", edit(facts, each))
+            yield _definition(facts, each)
+
+
+def _definition(facts: Facts, problem: Problem) -> Diagnosis:
+    """The field is wrong in the object, or in a template that the message names first."""
+    named = _OF_TEMPLATE.match(problem.message)
+    if named is None:
+        return diagnose(problem, "definition", edit(facts, problem))
+    kind, name = named.groups()
+    advice = (
+        "Templates are immutable: correct the field in the manifest, give the template another name and refer to it"
+    )
+    cure = facts.commands.kubectl("get", kind.lower(), name, "-n", problem.object.namespace, "-o", "yaml")
+    return diagnose(problem, "definition", cure, message=f"{problem.message.rstrip('.')}. {advice}")
 
 
 def template(facts: Facts) -> Iterator[Diagnosis]:

@@ -8,6 +8,8 @@ from typing import Any
 
 from homeport.app.doctor.diagnosis import Diagnosis
 from homeport.app.doctor.fact import Facts
+from homeport.app.object.networkplugin import network_advice, without_network_plugin
+from homeport.capi.name import GROUP
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 
@@ -35,6 +37,20 @@ def network_plugin(facts: Facts) -> Iterator[Diagnosis]:
             text = f"no network plugin (CNI) is installed: {_several(names)} can't run Pods. Install one"
             cure = facts.commands.on_cluster(cluster.name, cluster.namespace, "apply", "-f", "CNI.yaml")
             yield Diagnosis("NoNetworkPlugin", "addon", "Cluster", str(cluster), text, cure)
+
+
+def no_network_plugin_expected(facts: Facts) -> Iterator[Diagnosis]:
+    """Before the first Node can report it."""
+    clusters = [each for each in facts.of_kind("Cluster") if str(each.get("apiVersion")).startswith(f"{GROUP}/")]
+    new = [each for each in clusters if not _initialized(each)]
+    for each in without_network_plugin(new, facts.objects):
+        key = f"{each.namespace}/{each.name}"
+        cure = facts.commands.kubectl("explain", "clusteraddon.spec")
+        yield Diagnosis("NoNetworkPluginExpected", "addon", "Cluster", key, network_advice(each), cure, serious=False)
+
+
+def _initialized(cluster: Mapping[str, Any]) -> bool:
+    return bool(((cluster.get("status") or {}).get("initialization") or {}).get("controlPlaneInitialized"))
 
 
 def cloud_controller(facts: Facts) -> Iterator[Diagnosis]:
@@ -119,4 +135,4 @@ def _several(names: list[str]) -> str:
     return f"Node {shown}" if len(names) <= 2 else f"Node {shown} and {len(names) - 2} more"
 
 
-CHECKS = (unreachable, network_plugin, cloud_controller, not_ready, pods)
+CHECKS = (unreachable, network_plugin, no_network_plugin_expected, cloud_controller, not_ready, pods)

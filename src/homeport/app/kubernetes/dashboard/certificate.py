@@ -22,7 +22,7 @@ from homeport.app.kubernetes.dashboard.place import AUTHORITY, CONFIG_MAP, KEY, 
 from homeport.client.absence import find_object
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, Write
-from homeport.runtime.webhook.authority import SECRET, Authority, SharedAuthority
+from homeport.runtime.webhook.authority import SECRET, Authority, GivenAuthorityError, SharedAuthority
 
 log = structlog.get_logger(__name__)
 
@@ -35,13 +35,13 @@ async def keep_certificates(client: Client) -> None:
     while True:
         try:
             await issue(client)
-        except ApiError as error:
+        except (ApiError, GivenAuthorityError) as error:
             log.warning("the certificates of the dashboard are not issued; retrying", error=str(error))
         await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def issue(client: Client) -> None:
-    """Creates or renews what is missing or due. Raises ApiError; repeat it."""
+    """Creates or renews what is missing or due. Raises ApiError and GivenAuthorityError; repeat it."""
     place = await find_object(client, CONFIG_MAP, KEY)
     if place is None:
         return
@@ -64,7 +64,7 @@ def _owner(place: Unstructured) -> dict[str, Any]:
 
 
 def _data(identity: Identity, held: Authority) -> dict[str, str]:
-    raw = {"tls.crt": identity.certificate, "tls.key": identity.key, "ca.crt": held.bundle}
+    raw = {"tls.crt": identity.certificate + held.chain, "tls.key": identity.key, "ca.crt": held.bundle}
     return {name: base64.b64encode(content).decode() for name, content in raw.items()}
 
 
