@@ -21,8 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
+from docs.commands.page import kubectl_folder  # noqa: E402
 from docs.reader import ALONE, Reader, own_network  # noqa: E402
-from docs.test_commands import kubectl_folder  # noqa: E402
 
 WITH_SETUP, AFTER_SETUP = 180.0, 20.0  # seconds that we aim at
 # A new user in a second terminal, as soon as the first one shows that the plane is ready. `-o`: installed already.

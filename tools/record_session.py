@@ -22,8 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from docs.commands.page import kubectl_folder  # noqa: E402
 from docs.reader import Reader  # noqa: E402
-from docs.test_commands import kubectl_folder  # noqa: E402
 
 PICTURE = ROOT / "docs/picture/first-cluster.svg"
 COMMANDS = (
@@ -32,7 +32,7 @@ COMMANDS = (
     "kubectl apply -f examples/02-cluster/cluster.yaml",
     "kubectl wait --for=condition=Available cluster/harbour --timeout=120s",
     "kubectl wait --for=jsonpath='{.status.availableReplicas}'=3 kubeadmcontrolplane/harbour --timeout=120s",
-    "kubectl get secret harbour-kubeconfig -o jsonpath='{.data.value}' | base64 -d > harbour.kubeconfig",
+    "homeport kubeconfig harbour -o harbour.kubeconfig",
     "kubectl --kubeconfig harbour.kubeconfig get nodes",
 )
 _PROMPT = "$ "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.test_commands import kubectl_folder
+from docs.commands.page import kubectl_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(660)]
