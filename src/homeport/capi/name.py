@@ -141,6 +141,7 @@ class Condition:
     TOPOLOGY_RECONCILED = "TopologyReconciled"
     CONTROL_PLANE_INITIALIZED = "ControlPlaneInitialized"
     CONTROL_PLANE_AVAILABLE = "ControlPlaneAvailable"
+    CONTROL_PLANE_SCALING = "ControlPlaneScaling"  # of a hosted control plane
     CONTROL_PLANE_MACHINES_READY = "ControlPlaneMachinesReady"
     CONTROL_PLANE_MACHINES_UP_TO_DATE = "ControlPlaneMachinesUpToDate"
     WORKERS_AVAILABLE = "WorkersAvailable"
@@ -185,6 +186,7 @@ NEGATIVE = frozenset(
         Condition.ROLLING_OUT,
         Condition.SCALING_UP,
         Condition.SCALING_DOWN,
+        Condition.CONTROL_PLANE_SCALING,
         Condition.REMEDIATING,
         Condition.UPDATING,
         Condition.DELETING,

@@ -290,3 +290,31 @@ def test_a_cluster_that_runs_and_can_not_be_managed_says_so_and_since_when() -> 
         assert tree.since == "2026-01-01T00:00:00Z"
         assert tree.culprit is not None
         assert tree.culprit.kind == "NutanixMachine"
+
+
+def test_a_cluster_of_k0smotron_is_a_part_of_a_control_plane_and_no_cluster_of_its_own() -> None:
+    """Nor is it unhealthy because nothing is scaled."""
+    steady = {
+        "conditions": [
+            condition("Available", "True", ""),
+            condition("ControlPlaneScaling", "False", "", "ControlPlaneWithDesiredReplicas"),
+        ]
+    }
+    hosted = made("Cluster", "a", "k0smotron.io/v1beta2", "K0smotronControlPlane/a", steady)
+    hosted.metadata["uid"] = "hosted"
+    objects = [
+        made("Cluster", "a", status={"conditions": [condition("Available", "True", "")]}),
+        made("K0smotronControlPlane", "a", "controlplane.cluster.x-k8s.io/v1beta2", "Cluster/a", steady),
+        hosted,
+    ]
+    live = LiveTrees()
+    for each in objects:
+        live.put(each)
+    work(live)
+    assert [each.uid for each in live.structure.roots()] == ["Cluster/a"]
+    assert [each.uid for each in roots_of(objects)] == ["Cluster/a"]
+    [root] = live.structure.roots()
+    assert live.tree(root, []).cause == ""
+    alone = live.structure.get("hosted")
+    assert alone is not None
+    assert alone.facts.said is None

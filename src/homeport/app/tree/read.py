@@ -147,8 +147,7 @@ def is_part(kind: Resource) -> bool:
 
 def roots_of(objects: Iterable[Unstructured]) -> list[Unstructured]:
     """What users created to get a cluster, without what was made for one of these."""
-    kinds = {kind for _, kind in ROOTS}
-    found = [each for each in objects if each.get("kind") in kinds]
+    found = [each for each in objects if (_group(each), each.get("kind")) in ROOTS]
     known = {_place(each): each for each in found}
     return [each for each in found if not _owned(each) and not _is_made_for(each, known)]
 
@@ -171,6 +170,11 @@ def source_of(obj: Unstructured) -> tuple[str, Key] | None:
     labels = obj.metadata.get("labels") or {}
     namespace, name = labels.get(_SOURCE_NAMESPACE), labels.get(_SOURCE_NAME)
     return ("TenantCluster", Key(namespace, name)) if namespace and name else None
+
+
+def _group(obj: Unstructured) -> str:
+    """k0smotron has a kind Cluster, too: it is a part of a control plane."""
+    return str(obj.get("apiVersion")).rpartition("/")[0]
 
 
 def _place(obj: Unstructured) -> tuple[str, Key]:

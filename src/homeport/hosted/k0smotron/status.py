@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from homeport.api.k0smotron.v1beta2 import Cluster
+from homeport.capi.name import Condition
 from homeport.hosted.k0smotron.pod.subject import Subject
 from homeport.machinery.condition import Status, find
 
@@ -14,7 +15,7 @@ EXPOSED = "ControlPlaneExposed"
 CERTIFICATES = "CertificatesAvailable"
 KUBECONFIG = "KubeconfigSecretAvailable"
 UP_TO_DATE = "ControlPlaneUpToDate"
-SCALING = "ControlPlaneScaling"
+SCALING = Condition.CONTROL_PLANE_SCALING
 DELETING = "Deleting"
 AVAILABLE = "Available"
 
