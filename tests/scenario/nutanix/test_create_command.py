@@ -68,16 +68,14 @@ async def test_on_a_terminal_the_command_asks_with_what_the_hypervisor_has(
     site, where = served
     monkeypatch.setattr(create, "on_terminal", lambda: True)
     before = versions(site.plane)
-    asked = await run(
-        "quay", "--api", "cluster-api", "--no-plan", *where, answers="\nprism\nprism-central.example.com\n"
-    )
-    names = [line.strip().split(". ")[1] for line in asked.output.splitlines() if line.strip().startswith("1. ")]
-    assert names  # the first question with choices
-    answers = "\n".join(["", "prism", "prism-central.example.com", "2", "1", "1", "v1.30.0", "10.0.0.105", "n", ""])
-    result = await run("quay", "--api", "cluster-api", "--no-plan", *where, answers=answers)
+    answers = ["", "prism", "prism-central.example.com", "2", "", "", "10.0.0.105", "n"]
+    result = await run("quay", "--api", "cluster-api", "--no-plan", *where, answers="".join(f"{a}\n" for a in answers))
+    assert result.exit_code == 0, result.output
     assert "2. nutanix-cluster-1" in result.output
-    assert "Image [1]:" in result.output
-    assert "Network [1]:" in result.output
+    assert "Image of the machines [3]:" in result.output  # the first that contains Kubernetes
+    assert "Network of the machines [1]:" in result.output
+    manifest = load_all(result.stdout)
+    assert [each["spec"]["version"] for each in manifest if each["kind"] == "KubeadmControlPlane"] == ["v1.28.0"]
     assert versions(site.plane) == before
 
 
