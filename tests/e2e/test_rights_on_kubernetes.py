@@ -201,16 +201,20 @@ def _judge(kube: RealKube) -> None:
     objects = json.loads(ok(kube, "get", kinds, "-A", "-l", "homeport.dev/installed", "-o", "json"))["items"]
     places = placements(chosen().components, "split")
     accounts = {each: f"{each.namespace}:{each.name}" for each in places}
+    wrong: list[str] = []  # of all Deployments, so that one run tells everything
     for place in places:
         granted = audit.granted(_roles(objects, place))
-        assert not {str(each) for each in called[accounts[place]] - granted} - ANYBODY, place
+        lacking = {str(each) for each in called[accounts[place]] - granted} - ANYBODY
         # Deployments with one Lease have the same controllers: one works, the other stands by.
         found = {call for each in places if each.lease == place.lease for call in called[accounts[each]]}
         reasons = {**REASONS, **OWN.get(place.name, {})}
-        unused = [each for each in granted - found if not _excused(each, found, reasons, place.name)]
-        assert sorted(str(each) for each in unused) == [], place
-        for pattern in OWN.get(place.name, ()):  # a reason for nothing is out of date
-            assert any(re.fullmatch(pattern, str(each)) for each in granted), (str(place), pattern)
+        unused = {str(each) for each in granted - found if not _excused(each, found, reasons, place.name)}
+        # A reason for nothing is out of date.
+        empty = [each for each in OWN.get(place.name, ()) if not any(re.fullmatch(each, str(call)) for call in granted)]
+        wrong += [f"{place} calls without a right: {each}" for each in sorted(lacking)]
+        wrong += [f"{place} does not use: {each}" for each in sorted(unused)]
+        wrong += [f"{place} has no such right, but a reason: {each}" for each in empty]
+    assert wrong == []
 
 
 def _roles(objects: Iterable[Mapping[str, Any]], place: Placement) -> list[Mapping[str, Any]]:

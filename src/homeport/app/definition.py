@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import orjson
 import structlog
 
+from homeport.client.absence import find_object
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.protocol import Client, Key, MergePatch, Query, Write
 from homeport.client.wire.rest import RestClient
@@ -23,6 +25,10 @@ log = structlog.get_logger(__name__)
 DIGEST = "homeport.dev/definition"
 _WRITE = Write(field_manager="homeport")
 _CERT_MANAGER = "cert-manager.io/inject-"  # annotations of cert-manager's CA injector
+_AGAIN = "homeport.dev/removal"  # on definitions that are being deleted: how often the server was asked to look again
+REMOVED_SECONDS = 120.0
+_LOOK_SECONDS = 0.5
+_LOOKS = 10  # between two writes that make the server look again
 
 
 class DefinitionError(Exception):
@@ -45,6 +51,9 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
     except NotFound:
         found = {}
     meta = found.get("metadata") or {}
+    if meta.get("deletionTimestamp"):
+        await await_removed(client, found)  # what is applied to it would be gone with it
+        found, meta = {}, {}
     if (meta.get("annotations") or {}).get(DIGEST) == digest and established(found):
         return None
     own = body["metadata"]
@@ -92,6 +101,38 @@ async def serve_stored(client: Client, found: Mapping[str, Any]) -> None:
     meta = {"annotations": annotations, "resourceVersion": found["metadata"]["resourceVersion"]}
     body = MergePatch({"metadata": meta, "spec": spec})
     await client.patch(CRD, Key("", str(found["metadata"]["name"])), body, _WRITE)
+
+
+async def await_removed(client: Client, crd: Mapping[str, Any]) -> None:
+    """Returns when a definition that is being deleted is gone, with all objects of its kind. Raises DefinitionError.
+
+    An API server that fails to remove the objects, for example because it still prepares their storage, may drop its
+    next try, and does not try again for minutes. A write makes it look again.
+    """
+    key, uid, looks = Key("", str(crd["metadata"]["name"])), crd["metadata"]["uid"], 0
+    try:
+        async with asyncio.timeout(REMOVED_SECONDS):
+            while (found := await find_object(client, CRD, key)) is not None and found.uid == uid:
+                crd, looks = found, looks + 1
+                if looks % _LOOKS == 0:
+                    patch = MergePatch({"metadata": {"annotations": {_AGAIN: str(looks // _LOOKS)}}})
+                    with contextlib.suppress(NotFound):
+                        await client.patch(CRD, key, patch, _WRITE)
+                await asyncio.sleep(_LOOK_SECONDS)
+    except TimeoutError:
+        raise DefinitionError(_remaining(crd)) from None
+
+
+def _remaining(crd: Mapping[str, Any]) -> str:
+    name, meta = crd["metadata"]["name"], crd["metadata"]
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    why = next((str(each.get("message", "")) for each in conditions if each.get("type") == "Terminating"), "")
+    finalizers = ", ".join(meta.get("finalizers") or ())
+    return (
+        f"CustomResourceDefinition {name} is still being deleted after {REMOVED_SECONDS:.0f} s "
+        f"(finalizers: {finalizers or 'none'}): {why or 'the server reports no reason'}. Objects of its kind that have "
+        f"finalizers keep it: list them with 'kubectl get {name} -A', and repeat this when it is gone"
+    )
 
 
 def _keep_stored_versions(name: str, found: Mapping[str, Any], body: Mapping[str, Any]) -> None:

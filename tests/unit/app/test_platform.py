@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import sys
 import types
@@ -10,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from homeport.api.meta import Resource
+from homeport.api.meta import Resource, Unstructured
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.app import definition as app_definition
 from homeport.app.definition import DIGEST, DefinitionError, install_definitions
 from homeport.app.platform import Platform, PluginError, chosen, load
 from homeport.capi.component import Component, LogDeployment, Setup
 from homeport.capi.environment import Environment
 from homeport.client.dial import DIRECT, DialOptions
-from homeport.client.protocol import Key
+from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.runtime.definition import CRD, SHARED_LABEL, definition, established
 from homeport.runtime.manager import Manager
 from homeport.runtime.testing import shared_pki
@@ -92,6 +94,53 @@ async def test_a_version_that_objects_are_stored_in_is_not_taken_away(server: Em
     other = definition(Resource(BOAT.group, "v2", "Boat", "boats"))
     with pytest.raises(DefinitionError, match=r"boats\.harbour\.example\.com: objects of v1 may be stored"):
         await install_definitions(client, [other])
+
+
+async def _being_deleted(client: Client) -> Unstructured:
+    """A definition whose removal does not go on by itself."""
+    body = definition(BOAT)
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    made = await client.create(body, kind=CRD)
+    await client.delete(CRD, Key("", made.name))
+    return await client.get(CRD, Key("", made.name))
+
+
+async def _release_after_write(client: Client, revision: str) -> None:
+    """As the API server: it looks at a definition again when it was changed."""
+    async with client.watch(CRD, Query(resource_version=revision)) as events:
+        async for event in events:
+            if event.object.metadata.get("deletionTimestamp") and event.object.metadata.get("annotations"):
+                patch = MergePatch({"metadata": {"finalizers": []}})
+                await client.patch(CRD, Key("", event.object.name), patch)
+                return
+
+
+async def test_a_definition_that_is_being_deleted_is_installed_again_when_it_is_gone(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_definition, "_LOOK_SECONDS", 0.01)
+    client = server.client()
+    first = await _being_deleted(client)
+    releasing = asyncio.create_task(_release_after_write(client, first.resource_version))
+    await install_definitions(client, [definition(BOAT)])
+    await releasing
+    found = await client.get(CRD, Key("", first.name))
+    assert found.uid != first.uid
+    assert established(found)
+
+
+async def test_a_definition_that_does_not_go_is_named_with_its_finalizers(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_definition, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(app_definition, "REMOVED_SECONDS", 0.2)
+    client = server.client()
+    made = await _being_deleted(client)
+    with pytest.raises(
+        DefinitionError, match=r"boats\.harbour\.example\.com is still being deleted .*example\.com/hold"
+    ):
+        await install_definitions(client, [definition(BOAT)])
+    assert (await client.get(CRD, Key("", made.name))).uid == made.uid
 
 
 async def test_a_definition_that_the_server_refuses_is_named(server: EmbeddedServer) -> None:

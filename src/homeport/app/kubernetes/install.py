@@ -20,6 +20,7 @@ from homeport.app.object.deployment import create_namespaces, create_objects
 from homeport.app.object.inventory import publish_inventory
 from homeport.app.platform import Platform
 from homeport.capi.definition.stored import stored_alone
+from homeport.client.absence import find_object
 from homeport.client.errors import ApiError, Forbidden, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.client.wire.rest import RestClient
@@ -162,7 +163,7 @@ async def _refuse_others(client: Client, plan: Plan, objects: Iterable[Mapping[s
     running = {Key(p.namespace, p.deployment) for each in plan.platform.components for p in each.places}
     wanted = [(kind_of(each), key_of(each)) for each in objects]
     for kind, key in dict.fromkeys([*wanted, *((DEPLOYMENT, key) for key in sorted(running))]):
-        found = await _find(client, kind, key)
+        found = await find_object(client, kind, key)
         if found is None or (found["metadata"].get("labels") or {}).get(INSTALLED) == "true":
             continue
         text = f"{kind.kind} {key} exists and was not created by 'homeport install'"
@@ -214,13 +215,6 @@ async def _refuse_removed(client: Client, objects: Iterable[Mapping[str, Any]]) 
             f"{described(missing[0])} was removed during the installation, for example by another 'homeport install' "
             "with other options: make sure that none runs, and repeat this"
         )
-
-
-async def _find(client: Client, kind: Resource, key: Key) -> Unstructured | None:
-    try:
-        return await client.get(kind, key)
-    except NotFound:
-        return None
 
 
 async def _prune(client: Client, objects: Iterable[Mapping[str, Any]], say: Say) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.app.definition import DIGEST, asks_webhook, serve_stored
+from homeport.app.definition import DIGEST, DefinitionError, asks_webhook, await_removed, serve_stored
 from homeport.app.kubernetes import webhook
 from homeport.app.kubernetes.dashboard import place as dashboard
 from homeport.app.kubernetes.install import SERVICE, InstallError, delete, installed, summary
@@ -39,7 +39,7 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     Raises InstallError and ApiError. Repeat it after any failure.
     """
     crds = await _ours(client, platform) if definitions else []
-    await _refuse_objects(client, crds)
+    await _refuse_objects(client, crds, "Nothing was removed")
     found = await installed(client)
     await _delete(client, (each for each in found if each[0] in _ASKING))
     await _end_conversion(client, platform, say)
@@ -48,11 +48,23 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     await _remove_leases(client, platform)
     await _remove_authority(client)
     await _remove_dashboard_certificates(client)
+    await _remove_definitions(client, crds, say)
+    say(_kept(definitions))
+
+
+async def _remove_definitions(client: Client, crds: list[Mapping[str, Any]], say: Say) -> None:
+    """Looks for objects once more: no webhook guards them any more. It also makes the API server prepare the storage of
+    definitions that were changed just now; it could not remove them before."""
+    await _refuse_objects(client, crds, "The CustomResourceDefinitions were kept")
     for crd in crds:
         await delete(client, CRD, Key("", crd["metadata"]["name"]), str(crd["metadata"]["uid"]))
+    for crd in crds:
+        try:
+            await await_removed(client, crd)
+        except DefinitionError as error:
+            raise InstallError(str(error)) from error
     if crds:
         say(f"removed {len(crds)} CustomResourceDefinitions")
-    say(_kept(definitions))
 
 
 async def _delete(client: Client, found: Iterable[tuple[Resource, Unstructured]]) -> None:
@@ -68,7 +80,7 @@ async def _end_conversion(client: Client, platform: Platform, say: Say) -> None:
         return
     ended = 0
     for body in platform.definitions():
-        crd = await _find(client, CRD, Key("", body["metadata"]["name"]))
+        crd = await find_object(client, CRD, Key("", body["metadata"]["name"]))
         annotations = (crd["metadata"].get("annotations") or {}) if crd is not None else {}
         if crd is not None and asks_webhook(crd) and annotations.get(INJECT_ANNOTATION) == str(_SERVICE):
             await serve_stored(client, crd)
@@ -78,7 +90,7 @@ async def _end_conversion(client: Client, platform: Platform, say: Say) -> None:
 
 
 async def _served_by_others(client: Client) -> bool:
-    service = await _find(client, SERVICE, _SERVICE)
+    service = await find_object(client, SERVICE, _SERVICE)
     return service is not None and (service["metadata"].get("labels") or {}).get(INSTALLED) != "true"
 
 
@@ -95,13 +107,6 @@ async def _remove_dashboard_certificates(client: Client) -> None:
         return  # another installation has it, for example one by Helm
     for kind, key in dashboard.ISSUED:
         await drop_object(client, kind, key)
-
-
-async def _find(client: Client, kind: Resource, key: Key) -> Unstructured | None:
-    try:
-        return await client.get(kind, key)
-    except NotFound:
-        return None
 
 
 def _kept(definitions: bool) -> str:
@@ -125,7 +130,7 @@ async def _ours(client: Client, platform: Platform) -> list[Mapping[str, Any]]:
     return found
 
 
-async def _refuse_objects(client: Client, crds: Iterable[Mapping[str, Any]]) -> None:
+async def _refuse_objects(client: Client, crds: Iterable[Mapping[str, Any]], kept: str) -> None:
     found: list[str] = []
     for crd in crds:
         kind = _resource(crd)
@@ -133,8 +138,8 @@ async def _refuse_objects(client: Client, crds: Iterable[Mapping[str, Any]]) -> 
     if found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InstallError(
-            f"--crds would delete {len(found)} objects: {', '.join(found[:_SHOWN])}{more}. Nothing was removed. Delete "
-            "the clusters first and wait until their machines are gone, move them with 'homeport move', or leave out "
+            f"--crds would delete {len(found)} objects: {', '.join(found[:_SHOWN])}{more}. {kept}. Delete the "
+            "clusters first and wait until their machines are gone, move them with 'homeport move', or leave out "
             "--crds to keep them"
         )
 
@@ -152,7 +157,10 @@ def _matters(obj: Mapping[str, Any]) -> bool:
 async def _objects(client: Client, kind: Resource) -> Any:
     query = Query(limit=500)
     while True:
-        page = await client.list(kind, query)
+        try:
+            page = await client.list(kind, query)
+        except NotFound:
+            return  # an earlier run has deleted the definition, and the server has just removed it
         for each in page.items:
             yield each
         if not page.continue_:
