@@ -155,8 +155,8 @@ async def test_a_pod_that_never_ran_is_gone_at_once(api: Api) -> None:
     async with api.client.watch(PODS, api.query(resource_version=made.resource_version)) as events:
         await api.client.delete(PODS, api.key("p"))
         found = await take(events, 1)
-    while found[-1].type != "DELETED":
-        found += await take(events, 1)
+        while found[-1].type != "DELETED":
+            found += await take(events, 1)
     api.same("events", [[event.type, event.object] for event in found])
 
 

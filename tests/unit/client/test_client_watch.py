@@ -247,3 +247,12 @@ async def test_watches_do_not_use_up_the_connections_of_requests(peer: Peer, cli
         for context in contexts:
             await context.__aexit__(None, None, None)
     hold.set()
+
+
+async def test_a_watch_that_was_left_is_not_opened_again(peer: Peer, client: HttpClient) -> None:
+    peer.says(stream(line("ADDED", "a", "6")))
+    async with asyncio.timeout(10), client.watch(CONFIGMAPS, FROM_5) as events:
+        await anext(events)
+    with pytest.raises(RuntimeError, match="the watch is closed"):
+        await anext(events)
+    assert len(peer.asked) == 1

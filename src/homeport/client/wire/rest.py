@@ -195,7 +195,7 @@ class RestClient:
             await watching.begin()
             yield watching.events()
         finally:
-            watching.close()
+            watching.end()
 
     async def create(
         self,

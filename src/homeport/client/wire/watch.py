@@ -85,11 +85,17 @@ class Watch(Generic[T]):
         # The first events of these come in order of names, so their versions say nothing about what was missed.
         self._resume = "" if initial_events or start in ("", "0") else start
         self._stream: LineStream | None = None
+        self._ended = False
 
     async def begin(self) -> None:
         self._stream = await self._open(self._start, self._initial, self._seconds())
 
-    def close(self) -> None:
+    def end(self) -> None:
+        """The caller has left the watch: reading on would open a connection that nobody closes."""
+        self._ended = True
+        self._close()
+
+    def _close(self) -> None:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
@@ -99,6 +105,8 @@ class Watch(Generic[T]):
         while True:
             lost: ApiError | None = None
             began = self._clock()
+            if self._ended:
+                raise RuntimeError("the watch is closed: read its events inside the `async with` block")
             try:
                 if self._stream is None:
                     self._stream = await self._open(self._resume, False, self._seconds())
@@ -110,7 +118,7 @@ class Watch(Generic[T]):
                         yield event
             except TRANSIENT as error:
                 lost = error
-            self.close()
+            self._close()
             if self._over():
                 return
             if lost is not None:
