@@ -14,6 +14,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from disk import wait_for_disks
 from leftover import take_leftovers, watch_transports
 from loopback import stay_on_loopback
 from part import ALONE, PROGRAMS, part_of
@@ -53,6 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "quick: runs with --quick, though its folder is left out")
     config.stash[_LEFT_OUT] = Counter()
     watch_transports()
+    wait_for_disks()
     forget_configurations_of_logging()
 
 

@@ -110,7 +110,7 @@ class _Jumping(selectors.BaseSelector):
         ready = self._real.select(0)
         if ready or timeout == 0:
             return ready
-        if self._loop.threads:
+        if self._loop.threads or self._loop.busy():
             # What a thread computes takes no virtual time: otherwise hours would pass meanwhile.
             ready = self._real.select(self._loop.patience)
             if ready:
@@ -139,6 +139,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._virtual = 0.0
         self.threads = 0  # that work for the loop now
+        self.busy: Callable[[], bool] = lambda: False  # whether other threads do, which the loop did not start
         self.after_turn: Callable[[], None] | None = None  # called after each round of callbacks
         super().__init__(_Jumping(self))
 

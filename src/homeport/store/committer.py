@@ -104,6 +104,11 @@ class Committer:
         self._thread.start()
         return opened
 
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for the thread. Asked on the event loop."""
+        return self._undecided > 0 or (self._thread.is_alive() and not self._opened.done())
+
     def submit(self, epoch: int, changes: list[Change], committed_at: float) -> None:
         if self._write_here(epoch, changes, committed_at):
             return

@@ -43,8 +43,7 @@ _KINDS = {
 class Stage:
     """One simulated site. `plane` is the management plane on it; `leave` and `enter` restart both.
 
-    With `databases`, hosted clusters are on disk, as for users. Virtual time does not wait for the disk: nothing else
-    should happen meanwhile.
+    With `databases`, hosted clusters are on disk, as for users.
     """
 
     def __init__(self, plane: Plane, folder: Path, pool: Pool | None = None, *, databases: bool = False) -> None:
@@ -78,6 +77,7 @@ class Stage:
         await self.plane.stop()
         await self.save()
         await self.proxy.close()
+        await self.hosting.close()
         await self.fleet.close()
 
     async def save(self) -> None:

@@ -171,6 +171,7 @@ class Simulation:
             await self.save()
         await self._web.close()
         await self._proxy.close()
+        await self.hosting.close()
         await self.fleet.close()
         if self._registry is not None:
             await self._registry.close()

@@ -70,6 +70,10 @@ class Datastores:
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
+    async def close(self) -> None:
+        """Returns when the files of clusters whose data were deleted are gone."""
+        await asyncio.gather(*self._closing)
+
     # -- keys --------------------------------------------------------------------------------------------------
 
     def range(self, etcd: Keyspace, key: bytes, end: bytes) -> list[tuple[bytes, KeyValue]]:

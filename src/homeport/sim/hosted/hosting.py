@@ -142,6 +142,9 @@ class Hosting:
             await asyncio.to_thread(write_private, folder / "etcd.json", self.datastores.dump())
             self._written = version
 
+    async def close(self) -> None:
+        await self.datastores.close()
+
     async def copy(self, target: Path) -> None:
         """Everything as it is now, in a new folder."""
         make_private_dir(target)
