@@ -21,6 +21,7 @@ from seeds.block import (
     H10_WORKERS,
     H11_LOGS,
     H12_MACHINES,
+    H13_SSH,
     H14_IMAGES,
     H15_IMAGE,
     H16_NODES,
@@ -59,6 +60,7 @@ def test_both_guides_lead_to_clusters_that_are_ready_and_their_commands_answer(s
     shell.ok(H06_SECRET)
     shell.apply(H07_PROVIDER_CONFIG)
     shell.apply(H08_BUTLER_CONFIG)
+    shell.patch("butlerconfig/butler", json.dumps({"spec": {"sshAuthorizedKey": public_key(shell)}}))
     shell.apply(complete("TenantCluster", "web", H09_POOL))
     shell.patch("tenantcluster/web", H10_WORKERS)
     shell.apply(REQUEST)
@@ -74,6 +76,8 @@ def test_both_guides_lead_to_clusters_that_are_ready_and_their_commands_answer(s
     shell.ready("machinerequest/single", namespace="butler-system")
     the_vms_have_the_sizes_of_the_guide(harvester)
     the_guides_commands_answer(shell, harvester)
+    if shutil.which("ssh"):
+        a_worker_lets_the_key_of_the_guide_in(shell)
 
 
 def what_the_dashboard_makes_exists(harvester: Shell) -> None:
@@ -83,13 +87,25 @@ def what_the_dashboard_makes_exists(harvester: Shell) -> None:
     assert network["metadata"]["labels"]["network.harvesterhci.io/clusternetwork"] == form["Cluster Network"]
     harvester.ok("mkdir -p ~/.ssh")
     harvester.ok(H04_KEY)
-    key = (harvester.folder / ".ssh" / "butler-ssh.pub").read_text().strip()
-    pair = {"apiVersion": "harvesterhci.io/v1beta1", "kind": "KeyPair", "spec": {"publicKey": key}}
+    pair = {"apiVersion": "harvesterhci.io/v1beta1", "kind": "KeyPair", "spec": {"publicKey": public_key(harvester)}}
     harvester.apply(json.dumps(pair | {"metadata": {"name": "butler-ssh", "namespace": "default"}}))
     images = harvester.ok(H14_IMAGES)
     for name in ("talos-1.9", "rocky-9-cloud"):
         assert name in images
         assert "Imported" in harvester.ok(filled(H15_IMAGE, name=name))
+
+
+def public_key(shell: Shell) -> str:
+    return (shell.folder / ".ssh" / "butler-ssh.pub").read_text().strip()
+
+
+def a_worker_lets_the_key_of_the_guide_in(shell: Shell) -> None:
+    """In place of ssh and an address that only the simulated network has."""
+    (machine,) = shell.get("machine -l cluster.x-k8s.io/cluster-name=my-cluster -A")["items"]
+    name, namespace = machine["metadata"]["name"], machine["metadata"]["namespace"]
+    (line,) = [each for each in H13_SSH.splitlines() if each.startswith("ssh ")]
+    script = f"homeport {line}".replace("rocky@<vm-ip>", f"--user rocky {name} -n {namespace} -- echo in")
+    assert shell.ok(script).strip() == "in"
 
 
 def a_load_balancer_has_an_address_of_the_pool(shell: Shell) -> None:

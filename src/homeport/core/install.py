@@ -19,6 +19,7 @@ from homeport.core import (
     machine,
     machinedeployment,
     machinehealthcheck,
+    machinepool,
     machineset,
 )
 from homeport.core.topology import install as topology
@@ -45,6 +46,7 @@ def register(hooks: Hooks, client: Client) -> None:
     machineset.register(hooks)
     machinedeployment.register(hooks)
     machinehealthcheck.register(hooks)
+    machinepool.register(hooks)
     drainrule.register(hooks)
     clusterresourceset.register(hooks)
 

@@ -85,7 +85,8 @@ FIELDS: Mapping[str, str] = {
     "ClusterVariable.value": "Value of the variable: any JSON that its schema allows.",
     "definitionFrom": "Patch whose definition of the variable is meant, if several define it. Usually left out.",
     "WorkersTopology.machineDeployments": "Groups of workers, each a MachineDeployment.",
-    "WorkersTopology.machinePools": "Pools of workers, each a MachinePool.",
+    "WorkersTopology.machinePools": "Pools of workers, each a MachinePool. Not supported yet, so none is created: use "
+    "machineDeployments.",
     # -- class -----------------------------------------------------------------------------------------------------
     "ClusterClass.spec": "Templates, variables and patches that Clusters of the class are built from.",
     "ClusterClass.status": "Variables of the class as they were found, and conditions.",
@@ -100,7 +101,8 @@ FIELDS: Mapping[str, str] = {
     "ClusterClassSpec.workers": "Classes of workers that Clusters can use.",
     "ClusterClassStatus.variables": "Variables of the class, those that extensions define included.",
     "WorkersClass.machineDeployments": "Classes of workers that become MachineDeployments.",
-    "WorkersClass.machinePools": "Classes of workers that become MachinePools.",
+    "WorkersClass.machinePools": "Classes of workers that become MachinePools. Not supported yet, so none is created: use "
+    "machineDeployments.",
     "MachineDeploymentClass.class": "Name of the class, unique in the ClusterClass. Clusters refer to it.",
     "MachinePoolClass.class": "Name of the class, unique in the ClusterClass. Clusters refer to it.",
     "MachineDeploymentClass.template": "Templates, labels and annotations of the class.",

@@ -52,7 +52,10 @@ class MachinePoolStatus(Model):
 
 @resource("cluster.x-k8s.io", "v1beta1", "MachinePool", "machinepools")
 class MachinePool(Object):
-    """A MachinePool is a group of hosts whose number the infrastructure itself maintains."""
+    """A MachinePool is a group of hosts whose number the infrastructure itself maintains.
+
+    Homeport stores it and creates no machines for it yet: use a MachineDeployment.
+    """
 
     spec: MachinePoolSpec = msgspec.field(default_factory=MachinePoolSpec)
     status: MachinePoolStatus = msgspec.field(default_factory=MachinePoolStatus)

@@ -70,7 +70,10 @@ class MachinePoolStatus(NonEmpty):
 
 @resource("cluster.x-k8s.io", "v1beta2", "MachinePool", "machinepools")
 class MachinePool(Object):
-    """A MachinePool is a group of hosts whose number the infrastructure itself maintains."""
+    """A MachinePool is a group of hosts whose number the infrastructure itself maintains.
+
+    Homeport stores it and creates no machines for it yet: use a MachineDeployment.
+    """
 
     spec: Required[MachinePoolSpec] = msgspec.field(default_factory=MachinePoolSpec)
     status: MachinePoolStatus = msgspec.field(default_factory=MachinePoolStatus)
