@@ -26,9 +26,9 @@ FIELDS: Mapping[str, str] = {
     "Cluster and its class.",
     "EmbeddedMeta.name": "Not read: the object is named after its Machine or Cluster.",
     "EmbeddedMeta.namespace": "Not read: the object is in the namespace of the Cluster.",
-    "EmbeddedMeta.finalizers": "Finalizers of the object.",
-    "labels": "Labels of the object.",
-    "annotations": "Annotations of the object.",
+    "EmbeddedMeta.finalizers": "Finalizers to set on the object, as a list. Usually left out.",
+    "labels": "Labels to set on the object, as a map of strings, for example tier: web.",
+    "annotations": "Annotations to set on the object, as a map of strings.",
     # -- installation ------------------------------------------------------------------------------------------------
     "args": "Further flags of `k0s install`, for example --enable-worker or --labels=tier=web. Labels that kubelet may not "
     "set itself are set on the Node after it joined.",
@@ -46,7 +46,7 @@ FIELDS: Mapping[str, str] = {
     "K0sWorkerConfigSpec.version": "Version of k0s, for example v1.33.4+k0s.0. A version without a suffix means its first "
     "build, k0s.0. Default: the version of the Machine.",
     "K0sControllerConfigSpec.version": "Version of k0s, for example v1.33.4+k0s.0. Default: the version of the Machine.",
-    "provisioner": "Format of the user data.",
+    "provisioner": "Format of the user data. Only the type cloud-config is supported.",
     "Provisioner.type": "Format: cloud-config, ignition, powershell or powershell-xml. Default: cloud-config.",
     "Provisioner.platform": "Operating system of the machine: linux or windows. Default: linux.",
     "Provisioner.ignition": _IGNITION,
@@ -64,7 +64,7 @@ FIELDS: Mapping[str, str] = {
     "ContentSource.secretRef": "Secret and key that hold the content. Set either this or configMapRef.",
     "ContentSource.configMapRef": "ConfigMap and key that hold the content. Set either this or secretRef.",
     "ContentRef.name": "Name of the Secret or ConfigMap, in the namespace of the Cluster.",
-    "ContentRef.key": "Key that holds the content.",
+    "ContentRef.key": "Key of the ConfigMap or Secret that holds the content, for example value.",
     # -- controllers -------------------------------------------------------------------------------------------------
     "k0s": "ClusterConfig of k0s (apiVersion k0s.k0sproject.io/v1beta1). Address, networks and load balancing of the "
     "Cluster's endpoint are filled in. A change reaches running controllers without a rollout.",

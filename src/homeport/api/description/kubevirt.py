@@ -32,7 +32,7 @@ FIELDS: Mapping[str, str] = {
     "SSHKeys.configRef": "Object with the SSH keys. Not read.",
     "SSHKeys.dataSecretName": "Name of a Secret with the key pair, in the same namespace: keys pub and key, in the form "
     "of OpenSSH. Default: the name of the KubevirtCluster and -ssh-keys, which Homeport creates.",
-    "ObjectReference.name": "Name of the Secret.",
+    "ObjectReference.name": "Name of the Secret, for example harbour-credentials.",
     "ObjectReference.namespace": "Namespace of the Secret. Default: the namespace of the object that refers to it.",
     "ClusterStatus.failureDomains": "Zones of the infrastructure cluster's Nodes, for Cluster API to spread machines over.",
     "FailureDomain.controlPlane": "True if control plane machines may be placed in the zone.",

@@ -84,7 +84,7 @@ FIELDS: Mapping[str, str] = {
     "StorageConfig.diskMode": "Storage tier of the disk: Standard, or Flash to keep it on SSDs. Default: Standard.",
     "StorageConfig.storageContainer": f"Storage container for the disk. {_WAYS}",
     "MachineSpec.bootstrapRef": "Secret with the VM's user data. Set automatically.",
-    "ObjectReference.name": "Name of the object.",
+    "ObjectReference.name": "Name of the referenced object, for example harbour.",
     "MachineSpec.gpus": "GPUs to assign to the VM. They must be free on one host of the Prism Element cluster.",
     "Gpu.type": "How the GPU is named: name or deviceID.",
     "Gpu.name": "Name of the GPU in Prism Central, for example Tesla T4 compute. Required with type name.",

@@ -71,7 +71,7 @@ class SourceReference(Model):
 
 
 class HelmChartSpec(Model):
-    """A chart of a repository."""
+    """Chart in a repository: chart, version and sourceRef."""
 
     __schema__ = (Preserve(),)
 

@@ -27,7 +27,7 @@ MODES = ("Enforced", "Optional", "Disabled")
 
 
 class MultiTenancy(Model):
-    """Whether clusters belong to teams."""
+    """Whether clusters belong to teams. Set mode to Disabled, Optional or Enforced."""
 
     mode: Annotated[str, Enum(MODES)] = ""
 
@@ -63,7 +63,7 @@ class GitProvider(Model):
 
 
 class ImageFactory(Model):
-    """A Talos image factory."""
+    """Talos image factory that images come from: set url for one of your own."""
 
     url: Required[Annotated[str, Pattern("^https?://")]] = ""
     credentials_ref: SecretRef | None = None

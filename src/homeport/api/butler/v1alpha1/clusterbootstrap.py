@@ -81,7 +81,7 @@ class ConfigPatch(Model):
 
 
 class BootstrapTalos(Model):
-    """Talos on the machines."""
+    """Talos settings of the machines: version, schematic, install disk and patches."""
 
     version: Release = ""
     schematic: str = ""
@@ -98,7 +98,7 @@ class BootstrapCni(Model):
 
 
 class BootstrapStorage(Model):
-    """Volumes of the management cluster."""
+    """Storage driver to install in the management cluster. type: none leaves it out."""
 
     type: Annotated[str, Enum(("longhorn", "none"))] = ""
     version: str = ""
@@ -175,7 +175,7 @@ class BootstrapController(Model):
 
 
 class ConsoleIngress(Model):
-    """Address of the console."""
+    """Address of the console. Homeport has no console, so it has no effect."""
 
     enabled: bool | None = None
     host: str = ""
@@ -185,7 +185,7 @@ class ConsoleIngress(Model):
 
 
 class BootstrapConsole(Model):
-    """The web console of the platform."""
+    """The web console of the platform. Homeport has none, so it has no effect."""
 
     enabled: bool | None = None
     version: str = ""

@@ -33,7 +33,7 @@ Block = Annotated[dict[str, Any], Preserve()]
 
 
 class LocalRef(Model):
-    """An object, by its name."""
+    """Reference to an object by its name."""
 
     name: Required[Text] = ""
 

@@ -76,7 +76,7 @@ class HarvesterPart(HarvesterNames):
 
 
 class ProviderScope(Model):
-    """Who may use the ProviderConfig."""
+    """Which teams may use the ProviderConfig: all of them, or one team."""
 
     type: Annotated[str, Enum(("platform", "team"))] = ""
     team_ref: LocalRef | None = None

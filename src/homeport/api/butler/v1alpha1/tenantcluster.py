@@ -45,7 +45,7 @@ class TenantControlPlane(Model):
 
 
 class TalosPart(Model):
-    """Talos on the workers."""
+    """Talos settings of the workers."""
 
     install_disk: str = ""
     installer_image: str = ""
@@ -98,7 +98,7 @@ class TenantNetworking(Model):
 
 
 class ManagementPolicy(Model):
-    """Whether the platform changes the cluster."""
+    """Whether Homeport changes the cluster or only reports on it. Set mode."""
 
     mode: Annotated[str, Enum(("Active", "Observe", "GitOps"))] = ""
 
@@ -130,7 +130,7 @@ class CertManagerAddon(Model):
 
 
 class StorageAddon(Model):
-    """Volumes of a tenant cluster."""
+    """Storage driver to install in the tenant cluster."""
 
     provider: Annotated[str, Enum(("longhorn", "linstor"))] = ""
     enabled: bool | None = None
@@ -157,7 +157,7 @@ class GitRepository(Model):
 
 
 class GitOpsAddon(Model):
-    """GitOps in a tenant cluster."""
+    """GitOps tool to install in the tenant cluster, with its provider and repository."""
 
     provider: Annotated[str, Enum(("fluxcd", "argocd"))] = ""
     version: str = ""
@@ -248,7 +248,7 @@ class ObservedAddon(Model):
 
 
 class ObservedState(Model):
-    """What the cluster really is."""
+    """Observed state of the cluster."""
 
     kubernetes_version: str = ""
     workers: ObservedWorkers | None = None

@@ -23,7 +23,7 @@ class MachineHealthCheckRemediationTemplateReference(TemplateReference):
 
 
 class MachineHealthCheckChecks(HealthChecks):
-    """What makes a Machine unhealthy."""
+    """Conditions and timeouts that make a Machine unhealthy."""
 
 
 class MachineHealthCheckRemediationTriggerIf(RemediationTrigger):

@@ -35,7 +35,7 @@ class DeletionTimeouts(NonEmpty):
 
 
 class HealthChecks(NonEmpty):
-    """What makes a Machine unhealthy."""
+    """Conditions and timeouts that make a Machine unhealthy."""
 
     node_startup_timeout_seconds: Count | None = None
     unhealthy_machine_conditions: Annotated[list[UnhealthyMachineCondition], Size(1, 100), ListType("atomic")] = []

@@ -28,7 +28,7 @@ class ControlPlaneClassMachineDeletionSpec(DeletionTimeouts):
 
 
 class ControlPlaneClassHealthCheckChecks(HealthChecks):
-    """What makes a Machine unhealthy."""
+    """Conditions and timeouts that make a Machine unhealthy."""
 
 
 class ControlPlaneClassHealthCheckRemediationTriggerIf(RemediationTrigger):
@@ -82,7 +82,7 @@ class MachineDeploymentClassMachineDeletionSpec(DeletionTimeouts):
 
 
 class MachineDeploymentClassHealthCheckChecks(HealthChecks):
-    """What makes a Machine unhealthy."""
+    """Conditions and timeouts that make a Machine unhealthy."""
 
 
 class MachineDeploymentClassHealthCheckRemediationTriggerIf(RemediationTrigger):

@@ -29,7 +29,7 @@ class ControlPlaneTopologyMachineDeletionSpec(DeletionTimeouts):
 
 
 class ControlPlaneTopologyHealthCheckChecks(HealthChecks):
-    """What makes a Machine unhealthy."""
+    """Conditions and timeouts that make a Machine unhealthy."""
 
 
 class ControlPlaneTopologyHealthCheckRemediationTriggerIf(RemediationTrigger):
@@ -100,7 +100,7 @@ class MachineDeploymentTopologyMachineDeletionSpec(DeletionTimeouts):
 
 
 class MachineDeploymentTopologyHealthCheckChecks(HealthChecks):
-    """What makes a Machine unhealthy."""
+    """Conditions and timeouts that make a Machine unhealthy."""
 
 
 class MachineDeploymentTopologyHealthCheckRemediationTriggerIf(RemediationTrigger):

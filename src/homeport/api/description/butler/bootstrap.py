@@ -43,7 +43,7 @@ FIELDS: Mapping[str, str] = {
     "BootstrapController.image": "Container image of the controllers. Default: the one of this version of Homeport.",
     "BootstrapConsole.enabled": "True installs the console. Default: false.",
     "ConsoleIngress.enabled": "True creates an Ingress for the console. Default: false.",
-    "host": "Host name of the console.",
+    "host": "Host name of the console. Homeport has no console, so it has no effect.",
     "className": "IngressClass of the console. Default: the default one.",
     "tls": "True serves the console by HTTPS. Default: false.",
     "tlsSecretName": "Secret with the certificate of the console.",
@@ -53,7 +53,7 @@ FIELDS: Mapping[str, str] = {
     "talosConfigured": "True if the machine has its configuration.",
     "ClusterBootstrapStatus.kubeconfigSecretRef": "Secret of the same namespace with an admin kubeconfig of the management cluster.",
     "talosconfigSecretRef": "Secret of the same namespace with a talosconfig of the management cluster.",
-    "consoleURL": "Address of the console.",
+    "consoleURL": "Address of the console. Homeport has no console, so it has no effect.",
     "machines": "Machines of the management cluster.",
     "addonsInstalled": "Add-ons, and whether each of them is installed.",
 }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 FIELDS: Mapping[str, str] = {
-    "name": "Name of the object.",
+    "name": "Name of the referenced object, for example harbour.",
     "phase": "Current phase, in one word. It summarizes the conditions.",
     "paused": "True stops reconciliation of this object until it is false again. Default: false.",
     "version": "Version to install. Default: the version of the ButlerConfig, otherwise the one of the catalogue.",
@@ -21,7 +21,7 @@ FIELDS: Mapping[str, str] = {
     "controlPlaneEndpoint": "Address of the API server, for example 10.40.0.200 or 10.40.0.200:6443.",
     "kubernetesVersion": "Kubernetes version, for example v1.34.2. Default: environment, team, ButlerConfig, otherwise the platform's own default.",
     "displayName": "Name for people. Default: the name of the object.",
-    "description": "Text for people about this object.",
+    "description": "Description for people. It has no effect.",
     "url": "Address that starts with https:// or http://.",
     "branch": "Branch of the repository. Default: main.",
     "podCIDR": "Network of Pods in CIDR notation. Default: 10.244.0.0/16.",

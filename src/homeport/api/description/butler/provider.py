@@ -113,7 +113,7 @@ FIELDS: Mapping[str, str] = {
     "LoadBalancerRequestSpec.port": "Port of the load balancer. Default: 6443.",
     "healthCheckPort": "Port that health checks use. Default: the port of the load balancer.",
     "targets": "Machines behind the load balancer.",
-    "ip": "Address of the machine.",
+    "ip": "IP address of the machine, for example 10.40.0.31.",
     "instanceID": "ID of the machine at the provider.",
     "instanceName": "Name of the machine at the provider.",
     "LoadBalancerRequestStatus.endpoint": "Address of the load balancer.",

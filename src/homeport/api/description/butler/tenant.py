@@ -30,7 +30,7 @@ FIELDS: Mapping[str, str] = {
     "taints": "Taints of the nodes of the pool.",
     "loadBalancerPool": "Addresses for load balancers, from the first to the last one.",
     "lbPoolSize": "Number of addresses for load balancers, if they come from a NetworkPool. Default: 8.",
-    "managementPolicy": "Whether the platform changes the cluster.",
+    "managementPolicy": "Whether Homeport changes the cluster or only reports on it. Set mode.",
     "ManagementPolicy.mode": "Active: the platform keeps the cluster as it is written. Observe: it only reports. GitOps: it only reports, and a GitOps tool makes changes. Default: Active.",
     "NetworkAddon.provider": "Network plugin: cilium. Default: cilium.",
     "LoadBalancerAddon.provider": "Program that serves load balancers: metallb. Default: metallb.",

@@ -158,7 +158,7 @@ class GroupVersionKind(Model):
 
 
 class ProviderInterfaceSpec(Model):
-    """Kinds of the provider."""
+    """Kinds that the provider serves, and the identities that it accepts."""
 
     description: str = ""
     cluster_identities: list[ClusterIdentity] = []

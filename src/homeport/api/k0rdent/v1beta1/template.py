@@ -32,7 +32,7 @@ def exactly_one(*names: str) -> tuple[Rule, ...]:
 
 
 class ChartRef(Model):
-    """A chart that another object fetches."""
+    """Reference to a HelmChart or OCIRepository that has the chart."""
 
     api_version: str = ""
     kind: Required[Annotated[str, Enum(("OCIRepository", "HelmChart", "ExternalArtifact"))]] = ""
@@ -49,7 +49,7 @@ class ChartRepository(Model):
 
 
 class ChartSpec(Model):
-    """A chart of a repository."""
+    """Chart in a repository: chart, version and sourceRef."""
 
     __schema__ = (
         Rule("!has(self.verify) || self.sourceRef.kind == 'HelmRepository'", "verify needs a HelmRepository"),
