@@ -53,10 +53,17 @@ def is_host(text: str) -> bool:
     return good and len(text) <= 253 and not labels[-1].isdigit()
 
 
+def correction(host: str) -> str:
+    """What to do about a text that is not a host."""
+    if host.replace(".", "").isdigit():
+        return "an IPv4 address has four numbers from 0 to 255, such as 10.0.0.5"
+    return "remove scheme, port and brackets"
+
+
 def wrong_endpoint(host: str) -> str:
     """Why `host` can't be the endpoint of a control plane; '' if it can."""
     if not is_host(host):
-        return f"{host!r} is not a valid host name or IP address: remove scheme, port and brackets"
+        return f"{host!r} is not a valid host name or IP address: {correction(host)}"
     if not family_of(host):
         return ""
     address = ip_address(host)

@@ -100,7 +100,11 @@ CASES: tuple[tuple[str, Callable[[list[Json]], Any], str, tuple[str, ...]], ...]
             failureDomains=[{"name": "fd", "cluster": "nutanix-cluster-2", "subnets": ["vm-network"]}]
         ),
         "FailureDomainsValidated",
-        ("NotFound", "failure domain fd", "vm-network-2"),
+        (
+            "NotFound",
+            "failure domain fd",
+            "'vm-network' is on cluster 'nutanix-cluster-1'; did you mean 'vm-network-2'?",
+        ),
     ),
 )
 

@@ -125,7 +125,7 @@ def test_consequences_are_folded_below_their_cause() -> None:
     cluster = obj("Cluster", "harbour", {"conditions": above})
     [found] = examine(Facts(NOW, [cluster, infra], commands=COMMANDS))
     assert (found.place, found.consequences) == ("NutanixCluster harbour", ["Cluster harbour"])
-    assert found.cure == "kubectl --kubeconfig /data/kubeconfig edit secret prism -n default"
+    assert found.cure == "kubectl --kubeconfig /data/kubeconfig edit nutanixcluster harbour -n default"
 
 
 def test_clusters_with_the_same_conflict_are_listed_each_with_what_follows_from_its_own() -> None:
@@ -220,3 +220,85 @@ def test_a_wrong_field_of_a_template_leads_to_the_template_because_the_infrastru
     own = obj("AcmeCluster", "quay", {"conditions": [condition("ReferencesResolved", "NotFound", "spec.site: no 'x'")]})
     [found] = examine(Facts(NOW, [own], commands=COMMANDS))
     assert found.cure == "kubectl --kubeconfig /data/kubeconfig edit acmecluster quay -n default"
+
+
+def test_a_reference_that_leads_nowhere_names_similar_objects_and_the_object_to_edit() -> None:
+    absent = condition("InfrastructureReady", "ObjectDoesNotExist", "NutanixCluster harbor does not exist")
+    told = "KubeadmControlPlane quay: NutanixMachineTemplate quay-control does not exist yet; did you mean 'quay-cp'?"
+    early = condition("ReferencesResolved", "WaitingForTemplates", told)
+    objects = [
+        obj("Cluster", "harbour", {"conditions": [absent, condition("Available", "NotAvailable", absent["message"])]}),
+        obj("NutanixCluster", "harbour"),
+        obj("NutanixCluster", "quay", {"conditions": [early, condition("Ready", "WaitingForTemplates", told)]}),
+    ]
+    found = examine(Facts(NOW, objects, commands=COMMANDS))
+    assert [(each.place, each.message, each.cure.partition("kubeconfig ")[2]) for each in found] == [
+        ("NutanixCluster quay", told, "/data/kubeconfig edit kubeadmcontrolplane quay -n default"),
+        (
+            "Cluster harbour",
+            "NutanixCluster harbor does not exist; did you mean 'harbour'?",
+            "/data/kubeconfig edit cluster harbour -n default",
+        ),
+    ]
+
+
+def test_a_secret_that_does_not_exist_is_not_to_be_edited() -> None:
+    told = "spec.prismCentral.credentialRef: Secret default/prsim does not exist: create it; did you mean 'prism'?"
+    found = obj("NutanixCluster", "harbour", {"conditions": [condition("Ready", "InvalidConfiguration", told)]})
+    [diagnosis] = examine(Facts(NOW, [found], commands=COMMANDS))
+    assert "edit nutanixcluster harbour" in diagnosis.cure
+
+
+def test_what_a_cluster_repeats_of_its_infrastructure_is_a_consequence() -> None:
+    told = "NutanixMachineTemplate cp: spec.template.spec.image: image 'ubuntu' not found; did you mean 'ubuntu-22'?"
+    below = [condition("ReferencesResolved", "NotFound", told), condition("Ready", "NotFound", told)]
+    above = condition("InfrastructureReady", "NotFound", f"NutanixCluster harbour: {told}")
+    objects = [
+        obj("Cluster", "harbour", {"conditions": [above, condition("Available", "NotAvailable", above["message"])]}),
+        obj("NutanixCluster", "harbour", {"conditions": below}),
+    ]
+    [found] = examine(Facts(NOW, objects, commands=COMMANDS))
+    assert found.consequences == ["Cluster harbour"]
+    assert "did you mean 'ubuntu-22'? Templates are immutable" in found.message
+
+
+def test_machines_without_a_network_plugin_are_one_finding_of_their_cluster() -> None:
+    why = "container runtime network not ready: cni plugin not initialized"
+    unhealthy = condition("NodeHealthy", "NodeNotHealthy", f"Node n: Ready: {why}")
+    status = {"conditions": [unhealthy, condition("Ready", "NotReady", unhealthy["message"])], "nodeRef": {"name": "n"}}
+    machine = obj("Machine", "m", status, {"clusterName": "harbour"})
+    workloads = {HARBOUR: Workload(nodes=[node("n", "False", why)])}
+    [found] = examine(Facts(NOW, [machine], workloads=workloads, commands=COMMANDS))
+    assert found.cause == "NoNetworkPlugin"
+
+
+def test_clusters_to_which_nothing_brings_a_network_plugin_are_one_finding() -> None:
+    ref = {"kind": "KubeadmControlPlane", "name": "cp"}
+    names = ["a", "b", "c", "d", "e", "f", "g", "h"]
+    objects = [
+        Unstructured({**obj("Cluster", name, spec={"controlPlaneRef": ref}), "apiVersion": "cluster.x-k8s.io/v1beta2"})
+        for name in names
+    ]
+    [found] = examine(Facts(NOW, objects, commands=COMMANDS))
+    assert found.message.endswith("The same is true for Clusters b, c, d, e, f and 2 more")
+
+
+def test_parts_whose_cluster_does_not_exist_are_found() -> None:
+    told = condition("Available", "WaitingForCluster", "Cluster harbor does not exist")
+    objects = [obj("MachineDeployment", "workers", {"conditions": [told]}), obj("Cluster", "harbour")]
+    [found] = examine(Facts(NOW, objects, commands=COMMANDS))
+    assert (found.cause, found.serious) == ("NoCluster", True)
+    assert found.message == "Cluster harbor does not exist; did you mean 'harbour'?"
+
+
+def test_a_cluster_that_waits_for_a_named_cause_is_not_listed_again() -> None:
+    told = "KubeadmControlPlane harbour: NutanixMachineTemplate cp does not exist yet"
+    above = [
+        condition("Available", "NotAvailable", f"NutanixCluster harbour: {told}"),
+        condition("InfrastructureReady", "WaitingForTemplates", f"NutanixCluster harbour: {told}"),
+        condition("RemoteConnectionProbe", "ProbeFailed", "the infrastructure of the cluster is not provisioned yet"),
+    ]
+    cluster = obj("Cluster", "harbour", {"conditions": above})
+    below = obj("NutanixCluster", "harbour", {"conditions": [condition("Ready", "WaitingForTemplates", told)]})
+    found = examine(Facts(NOW, [cluster, below], roots=[cluster], commands=COMMANDS))
+    assert [(each.place, each.consequences) for each in found] == [("NutanixCluster harbour", ["Cluster harbour"])]

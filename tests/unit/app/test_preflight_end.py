@@ -64,3 +64,33 @@ async def test_the_right_password_passes_all_checks(site: Site) -> None:
     found = await checks(site, "password")
     assert {each.check for each in found} >= {"PrismClientInit", "ReferencesResolved"}
     assert [each.message for each in found if not each.ok] == []
+
+
+async def checks_of(site: Site, wrong: str, right: str) -> list[CheckResult]:
+    """Of the example as a new file, with one reference mistyped."""
+    text = EXAMPLE.read_text()
+    assert right in text
+    objects = load_all(text.replace(right, wrong, 1))
+    for each in objects:
+        if each["kind"] == "NutanixCluster":
+            each["spec"]["prismCentral"] |= {"address": "127.0.0.1", "port": site.port}
+    async with plane(crds=chosen().definitions()) as p:
+        copy = await copy_plane(p.client, ["default"])
+    async with asyncio.timeout(45.0):
+        return await preflight(copy, objects, "default", site.dial)
+
+
+async def test_a_template_with_a_mistyped_name_ends_the_preflight(site: Site) -> None:
+    right = "NutanixMachineTemplate, name: harbour-control-plane}"
+    found = await checks_of(site, right.replace("control-plane", "controlplane"), right)
+    failed = [each for each in found if not each.ok]
+    assert [(each.kind, each.check) for each in failed] == [("NutanixCluster", "ReferencesResolved")]
+    assert "did you mean 'harbour-control-plane'?" in failed[0].message
+
+
+async def test_an_infrastructure_with_a_mistyped_name_ends_the_preflight(site: Site) -> None:
+    right = "kind: NutanixCluster, name: harbour}"
+    found = await checks_of(site, right.replace("harbour", "harbor"), right)
+    failed = [(each.kind, each.name, each.message) for each in found if not each.ok]
+    text = "spec.infrastructureRef: NutanixCluster harbor does not exist; did you mean 'harbour'?"
+    assert failed == [("Cluster", "harbour", text)]

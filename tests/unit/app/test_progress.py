@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from homeport.app.report.description import ClusterState, Finding, Machines, Unfinished
 from homeport.app.report.progress import progress
 
@@ -91,3 +93,18 @@ def test_of_several_controllers_the_one_that_warns_is_heard() -> None:
     quiet = Unfinished("Cluster", "default/pier", "Waiting", "waiting for more")
     broken = Unfinished("Cluster", "default/pier", "Failed", "no such class", wrong=True)
     assert [each.message for each in progress([quiet, broken], [])[0]] == ["no such class"]
+
+
+def test_an_object_that_warns_is_the_cause_though_its_message_names_one_that_waits_for_it() -> None:
+    text = "spec.controlPlaneEndpoint.host: 10.0.0.82 is in 10.0.0.0/16, a network of Pods or Services of Cluster pier"
+    infra = Unfinished("NutanixCluster", "default/pier", "EndpointInClusterNetwork", text, wrong=True)
+    late = [msgspec.structs.replace(each, seconds=500.0) for each in (WORKERS, PLANE, CLUSTER)]
+    waiting = ["Cluster pier", "KubeadmControlPlane pier", "MachineDeployment pier-workers"]
+    assert progress([*late, infra], [PIER]) == ([Finding("NutanixCluster", "default/pier", text, waiting)], [])
+
+
+def test_a_cluster_that_waits_for_long_shows_what_the_awaited_object_reports() -> None:
+    text = "NutanixCluster pier: NutanixMachineTemplate pier-controlplane does not exist yet"
+    state = msgspec.structs.replace(PIER, cause=text, seconds=500.0)
+    stuck, _ = progress([msgspec.structs.replace(CLUSTER, seconds=500.0)], [state])
+    assert [each.message for each in stuck] == [f"waiting for {text}"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from homeport.app.doctor.check import certificate, definition, guest, node, other, plane, platform, provider
+from homeport.app.doctor.check.other import WAITING
 from homeport.app.doctor.diagnosis import LAYERS, Diagnosis
 from homeport.app.doctor.fact import Facts
 
@@ -35,6 +36,8 @@ def examine(facts: Facts) -> list[Diagnosis]:
     found.sort(key=_rank)
     kept: list[Diagnosis] = []
     for each in found:
+        if each.cause == WAITING and any(one.serious and each.place in (one.place, *one.consequences) for one in kept):
+            continue
         causes = [number for number, earlier in enumerate(kept) if _repeats(each, earlier)]
         cause = next((number for number in causes if _names(each, kept[number])), causes[0] if causes else None)
         if cause is None:
@@ -52,12 +55,14 @@ def _rank(found: Diagnosis) -> tuple[object, ...]:
 
 def _repeats(later: Diagnosis, earlier: Diagnosis) -> bool:
     """The same sentence, on the same or on another object; or an object that names the one with the cause."""
-    if later.serious != earlier.serious:
+    if later.serious != earlier.serious and later.layer != "other":
         return False
     if earlier.layer == "network" and later.kind == earlier.kind and later.object != earlier.object:
         return False  # each has an address of its own to be corrected
     one, two = _plain(later.message), _plain(earlier.message)
     if min(len(one), len(two)) >= _SENTENCE and (one in two or two in one):
+        return True
+    if later.kind in _ABOVE and later.cause == earlier.cause and _names(later, earlier):
         return True
     same = (later.kind, later.object) == (earlier.kind, earlier.object)
     return later.layer == "other" and (same or _names(later, earlier))

@@ -16,6 +16,7 @@ from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment
 from homeport.api.k0s.v1beta2 import K0sControlPlane
 from homeport.api.meta import Unstructured
+from homeport.app.object.absent import with_near
 from homeport.app.object.networkplugin import network_advice, without_network_plugin
 from homeport.app.rehearsal.compare import Row, compare
 from homeport.app.rehearsal.copy import PlaneCopy
@@ -179,5 +180,6 @@ async def _unfinished(on: Stage, clusters: Collection[str], now: float) -> list[
         held = find(conditions_of(each), Condition.ROLLING_OUT) or {}
         rolling = " ".join(str(held.get("message") or "").split()) if held.get("status") == "True" else ""
         if rolling or (tree.cause and tree.root.healthy is not True):
-            found.append(f"{tree.root.kind} {tree.root.name}: {tree.cause or rolling}")
+            cause = with_near(tree.cause or rolling, each.namespace, around.objects)
+            found.append(f"{tree.root.kind} {tree.root.name}: {cause}")
     return list(dict.fromkeys(found))

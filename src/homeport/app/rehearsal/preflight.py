@@ -14,11 +14,12 @@ import msgspec
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.app.discovery.source import supports
+from homeport.app.object.absent import with_near
 from homeport.app.rehearsal.copy import PlaneCopy
 from homeport.app.rehearsal.stage import Stage, stage
 from homeport.app.rehearsal.vendor import PASSED, checked
 from homeport.app.tree.read import source_of
-from homeport.capi.name import Condition
+from homeport.capi.name import Condition, Reason
 from homeport.capi.object.summary import conditions_of
 from homeport.client.dial import DialOptions
 from homeport.client.protocol import Key
@@ -27,6 +28,7 @@ from homeport.runtime.clock import SystemClock
 
 _SECONDS = 60.0
 _LOOK_SECONDS = 0.25
+_SETTLED_SECONDS = 5.0  # nothing new for so long: what is missing does not come
 _CONTROLLERS = (
     "cluster",
     "clusterclass",
@@ -44,6 +46,7 @@ _PLATFORM = ("TenantCluster", "ClusterDeployment")
 _GATES = ("ProviderReady", "ImageReady", "QuotaSatisfied", "ProviderAccessGranted", "TemplateReady", "CredentialReady")
 # Other controllers are about to create what the checks need.
 _TOO_EARLY = ("WaitingForOwner", "WaitingForTemplates")
+_ABSENT = Reason.OBJECT_DOES_NOT_EXIST
 # Not about the manifest.
 _OTHER = frozenset({"Ready", "Paused", "Deleting", "NoOrphanedMachines", "InfrastructureReachable"})
 
@@ -98,11 +101,17 @@ def _named(objects: Sequence[Mapping[str, Any]], namespace: str, cluster: Key | 
 
 
 async def _results(on: Stage, kinds: Sequence[Resource], named: Collection[tuple[str, Key]]) -> list[CheckResult]:
+    loop = asyncio.get_running_loop()
+    before, since = list[CheckResult](), loop.time()
     try:
         async with asyncio.timeout(_SECONDS):
             while True:
                 found, complete = await _look(on, kinds, named)
-                if complete:
+                if found != before:
+                    before, since = found, loop.time()
+                # What a check waits for may never come, such as a template with a mistyped name: it says so.
+                waits = any(not each.ok and each.reason in (*_TOO_EARLY, _ABSENT) for each in found)
+                if complete or (waits and loop.time() - since > _SETTLED_SECONDS):
                     return found
                 await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError:
@@ -124,7 +133,9 @@ async def _look(
         ref = (cluster.get("spec") or {}).get("infrastructureRef") or {}
         obj = infra.get((str(ref.get("kind")), cluster.namespace, str(ref.get("name"))))
         if obj is None:
-            complete = complete and bool(ref) and ref.get("kind") not in {each.kind for each in kinds}
+            known = ref.get("kind") in {each.kind for each in kinds}
+            complete = complete and bool(ref) and not known
+            results += [_no_infrastructure(cluster, ref, infra)] if known else []
             continue
         seen = True
         complete = complete and _ended(obj)
@@ -134,6 +145,14 @@ async def _look(
         results += failed
         seen = seen or bool(failed)
     return results, complete and (seen or not named)
+
+
+def _no_infrastructure(
+    cluster: Unstructured, ref: Mapping[str, Any], infra: Mapping[tuple[str, str, str], Unstructured]
+) -> CheckResult:
+    text = f"spec.infrastructureRef: {ref.get('kind')} {ref.get('name')} does not exist"
+    text = with_near(text, cluster.namespace, infra.values())
+    return CheckResult("Cluster", cluster.name, Condition.INFRASTRUCTURE_READY, False, _ABSENT, text)
 
 
 def _ended(obj: Unstructured) -> bool:

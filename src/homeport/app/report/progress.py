@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from homeport.app.report.description import ClusterState, Finding, Unfinished
 
 PATIENCE_SECONDS = 120.0
@@ -20,8 +22,8 @@ _Name = tuple[str, str, str]  # kind in lower case, namespace, name
 def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState]) -> tuple[list[Finding], list[Finding]]:
     """What is stuck and what is under way. Nothing happens to a paused Cluster, on purpose."""
     working = [each for each in clusters if not each.paused]
-    found = _by_name(unfinished)
-    waits_for = {name: _named(item, name, found) for name, item in found.items()}
+    found = _by_name(_with_cause(each, working) for each in unfinished)
+    waits_for = _without_circles({name: _named(item, name, found) for name, item in found.items()}, found)
     waited_by = _inverted(waits_for)
     causes = [name for name, others in waits_for.items() if not others]
     held = {name: _dependents(name, waited_by) for name in causes if _stuck(found[name])}
@@ -41,6 +43,17 @@ def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState])
     stuck += map(_cluster_finding, late)
     named = {(each.kind, each.object) for each in stuck}
     return stuck, [each for each in _once(going) if (each.kind, each.object) not in named]
+
+
+def _with_cause(item: Unfinished, clusters: Sequence[ClusterState]) -> Unfinished:
+    """A Cluster knows more about what it waits for than its controller, if that object reports something."""
+    if item.kind != "Cluster" or item.wrong or not item.message.startswith("waiting for "):
+        return item
+    awaited = item.message.removeprefix("waiting for ").partition(" to ")[0]
+    for each in clusters:
+        if f"{each.namespace}/{each.name}" == item.object and each.cause.startswith(f"{awaited}: "):
+            return msgspec.structs.replace(item, message=f"waiting for {each.cause}")
+    return item
 
 
 def _by_name(unfinished: Iterable[Unfinished]) -> dict[_Name, Unfinished]:
@@ -67,6 +80,17 @@ def _named(item: Unfinished, own: _Name, known: dict[_Name, Unfinished]) -> list
                 if other in known and other != own and other not in found:
                     found.append(other)
     return found
+
+
+def _without_circles(waits_for: dict[_Name, list[_Name]], found: dict[_Name, Unfinished]) -> dict[_Name, list[_Name]]:
+    """An object that warns is the cause of those that wait for it, also where its message names one of them."""
+    waited_by = _inverted(waits_for)
+    made = dict(waits_for)
+    for name, others in waits_for.items():
+        if others and found[name].wrong:
+            behind = set(_dependents(name, waited_by))
+            made[name] = [other for other in others if other not in behind or found[other].wrong]
+    return made
 
 
 def _inverted(waits_for: dict[_Name, list[_Name]]) -> dict[_Name, list[_Name]]:

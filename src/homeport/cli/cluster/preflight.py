@@ -71,7 +71,7 @@ def lines(found: Sequence[CheckResult], *, wide: bool = False) -> Iterator[Line]
         yield Line("No checks: the manifest has no cluster on Nutanix or Harvester.")
     for each in found:
         word = "ok" if each.ok else "failed"
-        yield Line(f"{word:<6}  {each.kind} {each.name}: {each.check}", "" if each.ok else "red")
+        yield Line(f"{word:<6}  {f'{each.kind} {each.name}'.rstrip()}: {each.check}", "" if each.ok else "red")
         if not each.ok:
             yield Line(f"        {each.message or each.reason}", "red")
         elif wide and each.message:

@@ -10,7 +10,7 @@ from typing import Any
 
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.capi import name
-from homeport.capi.family import is_host
+from homeport.capi.family import correction, is_host
 from homeport.capi.object.paused import annotations_of
 from homeport.client.errors import Cause
 from homeport.client.protocol import Client
@@ -117,5 +117,5 @@ def _host(spec: Json, was: Json) -> Iterator[Cause]:
     endpoint = spec.get("controlPlaneEndpoint") or {}
     host = str(endpoint.get("host") or "")
     if host and endpoint != was.get("controlPlaneEndpoint") and not is_host(host):
-        text = f'Invalid value: "{host}": is not a valid IP address or host name: remove scheme, port and brackets'
+        text = f'Invalid value: "{host}": is not a valid IP address or host name: {correction(host)}'
         yield Cause("FieldValueInvalid", text, "spec.controlPlaneEndpoint.host")

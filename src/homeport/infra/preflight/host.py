@@ -69,7 +69,8 @@ def _check_no_host(scope: Scope) -> list[Check]:
     for plan in scope.plan.machines:
         if plan.control_plane and plan.missing:  # it may supply one
             return [Check(ENDPOINT, False, "WaitingForControlPlane", plan.missing, waiting=True)]
-    return [Check(ENDPOINT, False, "EndpointMissing", "spec.controlPlaneEndpoint.host: give a free address")]
+    text = "spec.controlPlaneEndpoint.host is empty: give a free address in the network of the machines"
+    return [Check(ENDPOINT, False, "EndpointMissing", text)]
 
 
 def _check_own_pools(scope: Scope, host: str, find_pool: FindPool) -> list[Check]:

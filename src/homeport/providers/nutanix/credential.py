@@ -157,8 +157,10 @@ def read_credentials(found: Mapping[str, str], origin: str) -> Credentials:
 def _parse_list(text: str, origin: str) -> Credentials:
     try:
         listed = json.loads(text)
-    except ValueError:
-        raise Misconfigured(f"{origin}, key credentials: is not valid JSON") from None
+    except ValueError as error:
+        # The text itself holds a password: only the place is named.
+        place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise Misconfigured(f"{origin}, key credentials: is not valid JSON{place}") from None
     if not isinstance(listed, list) or not listed or not isinstance(listed[0], dict):
         raise Misconfigured(f"{origin}, key credentials: must be a list with one entry")
     kind = listed[0].get("type")

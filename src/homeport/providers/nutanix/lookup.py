@@ -93,7 +93,8 @@ class Lookup:
             if not elsewhere:
                 raise
             there = " and ".join(repr(name) for name in elsewhere)
-            raise Missing(f"{error.message}; {wanted} is on cluster {there}") from error
+            said, near_ones, names = error.message.partition("; did you mean")  # where it is comes before those
+            raise Missing(f"{said}; {wanted} is on cluster {there}{near_ones}{names}") from error
 
     async def _elements_of(self, subnets: Iterable[Subnet]) -> list[str]:
         """Names of the clusters that have one of them."""

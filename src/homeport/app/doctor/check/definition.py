@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
+import msgspec
+
 from homeport.app.doctor.check.provider import diagnose, edit, is_untrusted
 from homeport.app.doctor.diagnosis import Diagnosis
 from homeport.app.doctor.fact import Facts, Problem
+from homeport.app.object.absent import with_near
 
 _Network = IPv4Network | IPv6Network
 
@@ -30,8 +33,12 @@ _ADDRESS = frozenset(
 )
 _DOMAIN = frozenset({"FailureDomainMissing", "FailureDomainsMisconfigured", "MetroNotSupported"})
 _OF_TEMPLATE = re.compile(r"([A-Z]\w*MachineTemplate) ([a-z0-9.-]+)\b[^:]*: spec\.template\.")
-_TEMPLATE = re.compile(r"\b[A-Z]\w*(?:Template|Class|ConfigMap|Secret) \S+ does not exist[^;\n]*")
+_TEMPLATE = re.compile(
+    r"\b[A-Z]\w*(?:Template|Class|ConfigMap|Secret) \S+ does not exist[^;\n]*(?:; did you mean [^;\n]*)?"
+)
 _MISSING = frozenset({"WaitingForTemplates", "ObjectDoesNotExist", "TemplatesNotUsable", "WaitingForControlPlane"})
+_REFERRER = re.compile(r"([A-Z]\w+) ([a-z0-9.-]+): [A-Z]\w+ \S+ does not exist")
+_ALONE_SECONDS = 60.0  # so long objects may come before their Cluster
 
 
 def image(facts: Facts) -> Iterator[Diagnosis]:
@@ -59,16 +66,43 @@ def _definition(facts: Facts, problem: Problem) -> Diagnosis:
         "Templates are immutable: correct the field in the manifest, give the template another name and refer to it"
     )
     cure = facts.commands.kubectl("get", kind.lower(), name, "-n", problem.object.namespace, "-o", "yaml")
-    return diagnose(problem, "definition", cure, message=f"{problem.message.rstrip('.')}. {advice}")
+    end = "" if problem.message.endswith("?") else "."
+    return diagnose(problem, "definition", cure, message=f"{problem.message.rstrip('.')}{end} {advice}")
 
 
 def template(facts: Facts) -> Iterator[Diagnosis]:
     """Templates, classes and other objects that do not exist."""
     for each in facts.problems():
-        if each.reason in _MISSING and "does not exist" in each.message and not each.borrowed:
-            yield diagnose(each, "definition", edit(facts, each))
+        # What does not exist can't report it: there the object above is the first to know.
+        known = not each.borrowed or each.reason == "ObjectDoesNotExist"
+        if each.reason in _MISSING and "does not exist" in each.message and known:
+            yield diagnose(each, "definition", _edit_referrer(facts, each), message=_with_near(facts, each))
         elif found := _TEMPLATE.search(each.message):
-            yield diagnose(each, "definition", edit(facts, each), cause="ObjectDoesNotExist", message=found.group())
+            text = _with_near(facts, each, found.group())
+            yield diagnose(each, "definition", edit(facts, each), cause="ObjectDoesNotExist", message=text)
+
+
+def alone(facts: Facts) -> Iterator[Diagnosis]:
+    """Parts of a cluster whose Cluster does not exist: it was refused, or has another name."""
+    for each in facts.problems():
+        if each.reason == "WaitingForCluster" and not each.borrowed:
+            text = _with_near(facts, each)
+            cure = facts.commands.kubectl("get", "clusters", "-n", each.object.namespace)
+            found = diagnose(each, "definition", cure, cause="NoCluster", message=text)
+            yield msgspec.structs.replace(found, serious=each.seconds > _ALONE_SECONDS)
+
+
+def _with_near(facts: Facts, problem: Problem, message: str = "") -> str:
+    return with_near(message or problem.message, problem.object.namespace, facts.objects)
+
+
+def _edit_referrer(facts: Facts, problem: Problem) -> str:
+    """The object with the wrong reference, which the message may name first."""
+    named = _REFERRER.match(problem.message)
+    if named is None:
+        return edit(facts, problem)
+    kind, name = named.groups()
+    return facts.commands.kubectl("edit", kind.lower(), name, "-n", problem.object.namespace)
 
 
 def failure_domain(facts: Facts) -> Iterator[Diagnosis]:
@@ -124,4 +158,4 @@ def _blocks(part: object) -> list[_Network]:
     return found
 
 
-CHECKS = (image, reference, template, failure_domain, endpoint, address_pool, node_network, cluster_network)
+CHECKS = (image, reference, template, alone, failure_domain, endpoint, address_pool, node_network, cluster_network)

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from homeport.api.meta import Unstructured
 from homeport.app.doctor.diagnosis import Diagnosis
 from homeport.app.doctor.fact import Facts
 from homeport.app.object.networkplugin import network_advice, without_network_plugin
 from homeport.capi.name import GROUP
+from homeport.client.protocol import Key
 from homeport.machinery import condition
 from homeport.runtime.clock import parse_time
 
@@ -43,10 +45,27 @@ def no_network_plugin_expected(facts: Facts) -> Iterator[Diagnosis]:
     """Before the first Node can report it."""
     clusters = [each for each in facts.of_kind("Cluster") if str(each.get("apiVersion")).startswith(f"{GROUP}/")]
     new = [each for each in clusters if not _initialized(each)]
-    for each in without_network_plugin(new, facts.objects):
-        key = f"{each.namespace}/{each.name}"
-        cure = facts.commands.kubectl("explain", "clusteraddon.spec")
-        yield Diagnosis("NoNetworkPluginExpected", "addon", "Cluster", key, network_advice(each), cure, serious=False)
+    found = without_network_plugin(new, facts.objects)
+    if found:
+        first, *others = found
+        more = f". The same is true for Clusters {', '.join(_place(each) for each in others[:5])}" if others else ""
+        more += f" and {len(others) - 5} more" if len(others) > 5 else ""
+        text, cure = network_advice(first) + more, facts.commands.kubectl("explain", "clusteraddon.spec")
+        key = f"{first.namespace}/{first.name}"
+        yield Diagnosis("NoNetworkPluginExpected", "addon", "Cluster", key, text, cure, serious=False)
+
+
+def _place(obj: Unstructured) -> str:
+    return f"{obj.namespace}/{obj.name}".removeprefix("default/")
+
+
+def waits_for_network(facts: Facts, machine: Unstructured) -> bool:
+    """Whether its Node is one of those that `network_plugin` finds."""
+    cluster = str((machine.get("spec") or {}).get("clusterName"))
+    node = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
+    workload = facts.workloads.get(Key(machine.namespace, cluster))
+    nodes = workload.nodes if workload is not None else ()
+    return any(_name(each) == node and _NETWORK.search(_not_ready(each)) for each in nodes)
 
 
 def _initialized(cluster: Mapping[str, Any]) -> bool:

@@ -45,7 +45,9 @@ def credential(facts: Facts) -> Iterator[Diagnosis]:
         unusable = secret is not None and each.reason in ("InvalidConfiguration", "NotFound", "CredentialsMissing")
         unusable = unusable and not is_untrusted(each)
         if each.reason in _DENIED or unusable:
-            yield diagnose(each, "credential", _edit_secret(facts, secret) or edit(facts, each))
+            # A Secret that does not exist can't be edited: its name is wrong, or it has to be created.
+            there = None if "does not exist" in each.message else secret
+            yield diagnose(each, "credential", _edit_secret(facts, there) or edit(facts, each))
 
 
 def recorded(facts: Facts) -> Iterator[Diagnosis]:
@@ -67,7 +69,8 @@ def probed(facts: Facts) -> Iterator[Diagnosis]:
         unusable = secret is not None and each.reason != "Unreachable"
         layer = "credential" if each.reason in _DENIED or unusable else "connection"
         cause = "CertificateNotTrusted" if is_untrusted(problem) else each.reason
-        yield diagnose(problem, layer, _edit_secret(facts, secret) or edit(facts, problem), cause=cause)
+        there = None if "does not exist" in each.message else secret
+        yield diagnose(problem, layer, _edit_secret(facts, there) or edit(facts, problem), cause=cause)
 
 
 def certificate(facts: Facts) -> Iterator[Diagnosis]:
