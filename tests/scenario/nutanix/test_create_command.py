@@ -62,21 +62,49 @@ async def test_flags_alone_make_a_manifest_without_passwords_show_the_plan_and_a
     assert (workers.spec.replicas, workers.spec.template.spec.version) == (3, "v1.30.0")
 
 
-async def test_on_a_terminal_the_command_asks_with_what_the_hypervisor_has(
+async def test_on_a_terminal_the_command_asks_with_what_the_plane_and_the_hypervisor_have(
     served: tuple[Site, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, where = served
+    await site.have({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}, "stringData": {"key": "x"}})
     monkeypatch.setattr(create, "on_terminal", lambda: True)
     before = versions(site.plane)
-    answers = ["", "prism", "prism-central.example.com", "2", "", "", "10.0.0.105", "n"]
+    source = ["", "", "prism-central.example.com"]  # provider, Secret, address
+    size = ["3", "4", "4", "8Gi", ""]
+    answers = [*source, "2", "", "", "10.0.0.105", *size, "n"]
     result = await run("quay", "--api", "cluster-api", "--no-plan", *where, answers="".join(f"{a}\n" for a in answers))
     assert result.exit_code == 0, result.output
+    assert "  1. prism\nSecret with the credentials of the hypervisor [1]:" in result.output
     assert "2. nutanix-cluster-1" in result.output
-    assert "Image of the machines [3]:" in result.output  # the first that contains Kubernetes
+    assert "Image of the machines [6]:" in result.output  # the newest Kubernetes
     assert "Network of the machines [1]:" in result.output
+    assert "Free IP address for the API server, in 10.0.0.0/22 and outside of 10.0.0.110-10.0.0.250" in result.output
     manifest = load_all(result.stdout)
-    assert [each["spec"]["version"] for each in manifest if each["kind"] == "KubeadmControlPlane"] == ["v1.28.0"]
+    [control] = [each["spec"] for each in manifest if each["kind"] == "KubeadmControlPlane"]
+    assert (control["replicas"], control["version"]) == (3, "v1.30.0")
+    machine = next(each for each in manifest if each["kind"] == "NutanixMachineTemplate")["spec"]["template"]["spec"]
+    assert (machine["vcpuSockets"], machine["memorySize"], machine["systemDiskSize"]) == (4, "8Gi", "40Gi")
     assert versions(site.plane) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ("--api", "cluster-api", "--provider", "nutanix", "-n", "kube-system"),
+            "no Secret in namespace kube-system has credentials for nutanix: create one and run this command again",
+        ),
+        (("--api", "deployment", "--provider", "nutanix"), "there is no Credential in namespace default"),
+        (("--api", "tenant"), "there is no ProviderConfig"),
+    ],
+)
+async def test_on_a_terminal_what_has_to_be_created_first_is_named(
+    served: tuple[Site, list[str]], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.setattr(create, "on_terminal", lambda: True)
+    result = await run("quay", *words, *served[1])
+    assert result.exit_code == 1
+    assert told in result.output
 
 
 async def test_a_dry_run_is_validated_and_writes_nothing(served: tuple[Site, list[str]]) -> None:

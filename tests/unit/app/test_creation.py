@@ -66,3 +66,9 @@ def test_an_endpoint_outside_the_network_and_a_version_that_the_image_does_not_h
 def test_something_else_than_a_version_is_wrong() -> None:
     [said] = wrong(Choice(api="cluster-api", name="a", namespace="b", version="latest"), [])
     assert said == "--version latest: not a Kubernetes version; expected for example v1.33.4"
+
+
+def test_sizes_that_are_no_quantities_are_refused() -> None:
+    for text in ("4 gigs", "", "-1Gi", "0"):
+        choice = Choice(api="tenant", name="shop", namespace="team", memory=text)
+        assert wrong(choice, ()) == [f"--memory {text}: not a quantity; expected for example 4Gi"]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from homeport.app.creation.choice import Choice
 from homeport.capi.platform import Entity
 from homeport.capi.version import is_valid
+from homeport.machinery.quantity import is_quantity, parse_quantity
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -24,7 +25,7 @@ def wrong_name(name: str) -> str:
 
 def wrong(choice: Choice, found: Sequence[Entity]) -> list[str]:
     """Sentences that name the option; empty if everything fits. `found` empty: nothing is known of the hypervisor."""
-    problems = [*_named(choice, found), *_version(choice), *_endpoint(choice, found)]
+    problems = [*_named(choice, found), *_version(choice), *_endpoint(choice, found), *_sizes(choice)]
     image = next((each for each in found if each.kind == "image" and each.name == choice.image), None)
     if image is not None and not image.usable:
         problems.append(f"--image {choice.image}: machines can't boot from it: it is an installer or not complete")
@@ -53,6 +54,12 @@ def _at(entity: Entity, place: str, kind: str) -> bool:
 def _version(choice: Choice) -> Iterable[str]:
     if choice.api == "cluster-api" and choice.version and not is_valid(choice.version):
         yield f"--version {choice.version}: not a Kubernetes version; expected for example v1.33.4"
+
+
+def _sizes(choice: Choice) -> Iterable[str]:
+    for option, value in (("--memory", choice.memory), ("--disk", choice.disk)):
+        if not is_quantity(value) or parse_quantity(value).value <= 0:
+            yield f"{option} {value}: not a quantity; expected for example 4Gi"
 
 
 def _endpoint(choice: Choice, found: Sequence[Entity]) -> Iterable[str]:

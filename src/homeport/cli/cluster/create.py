@@ -12,12 +12,14 @@ import click
 
 from homeport.app.creation.check import wrong_name
 from homeport.app.creation.choice import APIS, CNIS, Choice
+from homeport.cli.cluster import question
 from homeport.cli.group import Group
 from homeport.cli.output import check_folder
 from homeport.cli.plane.dial import options as dial_options
 from homeport.cli.where import Where, ask, located
 
 if TYPE_CHECKING:
+    from homeport.app.discovery.candidate import Candidates
     from homeport.capi.platform import Entity
     from homeport.client.protocol import Client, Key
 
@@ -43,19 +45,6 @@ _OPTIONS = (
     click.option("--cni", type=click.Choice(CNIS), help="Pod network (default: cilium; a deployment brings its own)."),
     click.option("--template", default="", metavar="NAME", help="ClusterTemplate (default: PROVIDER-k0s-hcp)."),
 )
-
-
-_QUESTIONS = {
-    "secret": "Name of the Secret with the credentials of the hypervisor",
-    "credential": "Name of the Credential",
-    "provider_config": "Name of the ProviderConfig, as [NAMESPACE/]NAME",
-    "address": "Address of Prism Central, as HOST or HOST:PORT",
-    "place": "Cluster of the hypervisor (Prism Element)",
-    "image": "Image of the machines",
-    "network": "Network of the machines",
-    "version": "Kubernetes version, for example v1.33.4",
-    "endpoint": "Free IP address for the API server",
-}
 
 
 @click.group(cls=Group)
@@ -101,11 +90,12 @@ def cluster(
     if file is not None:
         check_folder(file)
     asking = on_terminal()
+    given = {key: value for key, value in given.items() if value not in (None, "")}
     choice = _first(where, name, given, asking)
     if asking:
         click.echo("Reading what the hypervisor has ...", err=True)
     found = _discover(where, choice, proxy, trust)
-    choice = _complete(choice, found, asking)
+    choice = _complete(choice, found, list(given), asking)
     objects = _render(where, choice)
     _write(objects, file)
     if planned and not _planned(where, objects, proxy, trust):
@@ -120,23 +110,30 @@ def on_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-# -- the questions ---------------------------------------------------------------------------------------------------
+# -- the choice ------------------------------------------------------------------------------------------------------
 
 
 def _first(where: Where, name: str, given: dict[str, Any], asking: bool) -> Choice:
     """What has to be known before the hypervisor can be asked."""
-    set_ = {key: value for key, value in given.items() if value not in (None, "")}
-    if "api" not in set_:
+    if "api" not in given:
         if not asking:
             raise click.UsageError("--api is required: cluster-api, tenant or deployment")
-        set_["api"] = click.prompt("API", type=click.Choice(APIS), default="cluster-api", err=True)
-    if "provider" not in set_ and asking and set_["api"] != "tenant":
-        set_["provider"] = click.prompt(
-            "Provider", type=click.Choice(["nutanix", "harvester"]), default="nutanix", err=True
-        )
-    choice = Choice(name=name, namespace=_namespace(where), **set_)
-    sources = [each for each in choice.needed() if each in ("secret", "credential", "provider_config", "address")]
-    return _asked(choice, sources, (), asking)
+        given["api"] = question.ask_api()
+    if "provider" not in given and asking and given["api"] != "tenant":
+        given["provider"] = question.ask_provider()
+    choice = Choice(name=name, namespace=_namespace(where), **given)
+    if not asking or not set(choice.missing()) & {"--secret", "--credential", "--provider-config", "--address"}:
+        return choice
+    return question.ask_source(choice, _candidates(where, choice))
+
+
+def _candidates(where: Where, choice: Choice) -> Candidates:
+    from homeport.app.discovery.candidate import find_candidates
+
+    async def work(client: Client, key: Key) -> Candidates:
+        return await find_candidates(client, choice.namespace, choice.provider)
+
+    return ask(where, "", work)
 
 
 def _namespace(where: Where) -> str:
@@ -148,58 +145,19 @@ def _namespace(where: Where) -> str:
         raise click.ClickException(str(error)) from error
 
 
-def _complete(choice: Choice, found: Sequence[Entity], asking: bool) -> Choice:
-    choice = _asked(choice, [n for n in ("place", "image", "network") if n in choice.needed()], found, asking)
+def _complete(choice: Choice, found: Sequence[Entity], given: Sequence[str], asking: bool) -> Choice:
+    if asking:
+        choice = question.ask_place(choice, found)
     image = next((each for each in found if each.kind == "image" and each.name == choice.image), None)
     if image is not None and not choice.version and choice.api == "cluster-api":
         choice = dataclasses.replace(choice, version=image.details.get("kubernetes", ""))
     _check(choice, found)
-    choice = _asked(choice, [n for n in ("version", "endpoint") if n in choice.needed()], found, asking)
+    if asking:
+        choice = question.ask_sizes(question.ask_rest(choice, found), given)
     _check(choice, found)
     if missing := choice.missing():
         raise click.UsageError(f"missing {', '.join(missing)}")
     return choice
-
-
-def _asked(choice: Choice, names: Sequence[str], found: Sequence[Entity], asking: bool) -> Choice:
-    for name in names:
-        if getattr(choice, name) or not asking:
-            continue
-        kind = {"place": "cluster"}.get(name, name)
-        listed = [each for each in found if each.kind == kind and each.usable and _fits(each, choice)]
-        value = _pick(name, listed) if listed else _typed(choice, name, found)
-        answer: dict[str, Any] = {name: value}
-        choice = dataclasses.replace(choice, **answer)
-    return choice
-
-
-def _typed(choice: Choice, name: str, found: Sequence[Entity]) -> str:
-    """Asks again until the answer fits what is known: later, all answers would be lost."""
-    from homeport.app.creation.check import wrong
-
-    def accept(text: str) -> str:
-        text = text.strip()
-        answer: dict[str, Any] = {name: text}
-        problems = wrong(dataclasses.replace(choice, **answer), found)
-        if problems or not text:
-            raise click.UsageError("; ".join(problems) or "an answer is needed; Ctrl-C to give up")
-        return text
-
-    return str(click.prompt(_QUESTIONS[name], value_proc=accept, err=True))
-
-
-def _fits(entity: Entity, choice: Choice) -> bool:
-    return entity.kind == "cluster" or not choice.place or not entity.place or choice.place in entity.place.split(", ")
-
-
-def _pick(name: str, listed: Sequence[Entity]) -> str:
-    for number, each in enumerate(listed, 1):
-        details = ", ".join(f"{key} {value}" for key, value in each.details.items())
-        click.echo(f"  {number}. {each.name}" + (f"  ({details})" if details else ""), err=True)
-    # Machines of the default need Kubernetes on their image; other images have no version to show.
-    first = next((number for number, each in enumerate(listed, 1) if "kubernetes" in each.details), 1)
-    chosen = click.prompt(_QUESTIONS[name], type=click.IntRange(1, len(listed)), default=first, err=True)
-    return listed[chosen - 1].name
 
 
 # -- the work --------------------------------------------------------------------------------------------------------
