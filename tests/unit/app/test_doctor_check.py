@@ -302,3 +302,9 @@ def test_a_cluster_that_waits_for_a_named_cause_is_not_listed_again() -> None:
     below = obj("NutanixCluster", "harbour", {"conditions": [condition("Ready", "WaitingForTemplates", told)]})
     found = examine(Facts(NOW, [cluster, below], roots=[cluster], commands=COMMANDS))
     assert [(each.place, each.consequences) for each in found] == [("NutanixCluster harbour", ["Cluster harbour"])]
+
+
+def test_a_cluster_that_can_not_be_reached_is_not_reported_as_missing() -> None:
+    told = "Cluster harbour: no connection to https://10.240.0.10:6443: the connection was reset"
+    addon = obj("ClusterAddon", "harbour-cilium", {"conditions": [condition("Ready", "WaitingForCluster", told)]})
+    assert examine(Facts(NOW, [addon], commands=COMMANDS)) == []

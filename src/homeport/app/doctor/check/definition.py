@@ -38,6 +38,7 @@ _TEMPLATE = re.compile(
 )
 _MISSING = frozenset({"WaitingForTemplates", "ObjectDoesNotExist", "TemplatesNotUsable", "WaitingForControlPlane"})
 _REFERRER = re.compile(r"([A-Z]\w+) ([a-z0-9.-]+): [A-Z]\w+ \S+ does not exist")
+_NO_CLUSTER = re.compile(r"^Cluster \S+ does not exist|^no Cluster refers to it")
 _ALONE_SECONDS = 60.0  # so long objects may come before their Cluster
 
 
@@ -85,7 +86,7 @@ def template(facts: Facts) -> Iterator[Diagnosis]:
 def alone(facts: Facts) -> Iterator[Diagnosis]:
     """Parts of a cluster whose Cluster does not exist: it was refused, or has another name."""
     for each in facts.problems():
-        if each.reason == "WaitingForCluster" and not each.borrowed:
+        if each.reason == "WaitingForCluster" and not each.borrowed and _NO_CLUSTER.search(each.message):
             text = _with_near(facts, each)
             cure = facts.commands.kubectl("get", "clusters", "-n", each.object.namespace)
             found = diagnose(each, "definition", cure, cause="NoCluster", message=text)
