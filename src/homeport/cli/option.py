@@ -13,7 +13,7 @@ data = click.option(
     default=Path("~/.homeport"),
     show_default=True,
     envvar="HOMEPORT_DATA",
-    help="Keep the plane's database, keys and kubeconfig in DIR.",
+    help="Use the plane whose database, keys and kubeconfig are in DIR.",
 )
 
 context = click.option(

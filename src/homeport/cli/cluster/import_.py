@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from homeport.cli.confirm import confirm
 from homeport.cli.group import Group
 from homeport.cli.option import FILE
 from homeport.cli.output import listing_option, print_found, print_table
@@ -204,7 +205,7 @@ def undo(where: Where, name: str, proxy: str, trust: Path | None, dry_run: bool,
     from homeport.runtime.clock import SystemClock
 
     if not dry_run and not yes:
-        click.confirm(f"Stop managing Cluster {name}? Its VMs run on.", abort=True)
+        confirm(f"Stop managing Cluster {name}? Its VMs run on.")
 
     async def work(client: Client, key: Key) -> None:
         dial = await read_dial(client, proxy, trust)

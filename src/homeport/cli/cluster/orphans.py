@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from homeport.cli.confirm import confirm
 from homeport.cli.group import Group
 from homeport.cli.output import listing_option, print_found, print_table
 from homeport.cli.where import Where, ask, located
@@ -150,7 +151,7 @@ def _settle(where: Where, names: tuple[str, ...], *, remove: bool, force: bool, 
     if dry_run:
         return
     if remove and not yes:
-        click.confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} with all disks?", abort=True)
+        confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} with all disks?")
 
     async def settle(lost: Lost, client: Client, key: Key) -> None:
         await (adoption.remove(client, lost) if remove else adoption.adopt(client, lost))
@@ -208,7 +209,7 @@ def remove(where: Where, cluster: str, names: tuple[str, ...], force: bool, dry_
     if dry_run:
         return
     if not yes:
-        click.confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} of cluster {cluster}?", abort=True)
+        confirm(f"Delete {len(chosen)} VM{'s' if len(chosen) > 1 else ''} of cluster {cluster}?")
     _ask(where, cluster, lambda client, key: orphan.remove(client, key, chosen, force=force))
     click.echo("deletion started; 'homeport orphans list' shows what is left")
 
