@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -144,6 +145,58 @@ def test_one_file_is_enough_for_an_empty_cluster(kube: RealKube, site: Shell, tm
     after = machines(kube)
     assert before.items() <= after.items()
     assert len(after) == 12
+
+
+def holder(kube: RealKube, lease: str) -> str:
+    namespace, _, name = lease.partition("/")
+    return ok(
+        kube,
+        "get",
+        "leases",
+        "-n",
+        namespace,
+        "-o",
+        f"jsonpath={{.items[?(@.metadata.name=='{name}')].spec.holderIdentity}}",
+    )
+
+
+def await_holder(kube: RealKube, lease: str, wanted: re.Pattern[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not wanted.fullmatch(found := holder(kube, lease)):
+        assert time.monotonic() < deadline, f"{lease} is held by {found!r}"
+        time.sleep(0.2)
+
+
+def await_line(log: Path, *words: str) -> None:
+    deadline = time.monotonic() + 120
+    while not any(all(word in line for word in words) for line in log.read_text().splitlines()):
+        assert time.monotonic() < deadline, f"{words}: {log.read_text()[-3000:]}"
+        time.sleep(0.2)
+
+
+def test_a_change_of_the_layout_never_has_controllers_of_both_at_work(kube: RealKube) -> None:
+    """Pods of the old one run until those of the new one are ready."""
+    common, core = "homeport-system/homeport", "capi-system/capi-controller-manager"
+    config, alone = ("--kubeconfig", str(kube.kubeconfig)), re.compile(r".+-\d+-\w{6}")
+    homeport("install", *config)
+    with contextlib.ExitStack() as old, contextlib.ExitStack() as new:
+        old.enter_context(running(kube))
+        await_holder(kube, common, alone)
+        first = holder(kube, common)
+        homeport("install", *config, "--layout", "split")
+        log = new.enter_context(running(kube, name=core))
+        await_line(log, "waiting for the lease", f'"holder":"{first}"')
+        assert (holder(kube, common), holder(kube, core)) == (first, "")
+        old.close()
+        await_holder(kube, core, alone)
+        assert holder(kube, common) == "split"
+        assert not refusals(log)
+
+        homeport("install", *config)
+        with running(kube) as back:
+            await_line(back, "waiting for the lease", '"holder":"split"')
+            new.close()
+            await_holder(kube, common, alone)
 
 
 def test_a_replica_refuses_to_start_without_any_one_of_its_permissions(kube: RealKube) -> None:

@@ -102,6 +102,7 @@ class Lease:
         self._read: _Reading | None = None
         self._record: Unstructured | None = None  # as we last wrote it, if nobody else writes it
         self._renewed: float | None = None  # when our last successful renewal was *sent*
+        self._holder = ""  # whom we wait for
         self._one = asyncio.Lock()  # our own attempts must not race each other
 
     @property
@@ -125,6 +126,7 @@ class Lease:
     async def hold(self) -> None:
         """Waits until this process holds the lease, for the first time or again."""
         self._renewed = self._read = self._record = None
+        self._holder = ""
         while not await self._attempt(self.timing.renew_deadline / 2):  # noqa: ASYNC110
             # A poll by nature (the holder may be dead), spread so that candidates do not march in step.
             await asyncio.sleep(self.timing.retry_period * random.uniform(1.0, 1.2))  # noqa: S311
@@ -202,6 +204,7 @@ class Lease:
         spec = lease.setdefault("spec", {})
         ours = spec.get("holderIdentity") == self.identity
         if not ours and (renewing or not self._expired(lease, asked)):
+            self._tell_holder(str(spec.get("holderIdentity")))
             return None
         before, self._read = self._read, _reading(lease, asked)
         if ours and renewing and not write and before is not None and _is_renewed(before, self._read):
@@ -220,6 +223,11 @@ class Lease:
         self.transitions = self._read.transitions
         self._record = None if self._together else written
         return asked
+
+    def _tell_holder(self, holder: str) -> None:
+        if holder != self._holder:
+            log.info("waiting for the lease", lease=str(self.key), identity=self.identity, holder=holder)
+        self._holder = holder
 
     async def _rewrite(self) -> bool:
         """One request instead of two: the record that we wrote last, if it is still the same on the server."""

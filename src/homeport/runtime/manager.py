@@ -76,6 +76,15 @@ class Sharded:
 Mode = Solo | Elected | Sharded
 
 
+@dataclass(frozen=True, slots=True)
+class Common:
+    """A Lease that managers with different work hold together, under one name. While they do, none works that wants
+    it for itself and does all of their work; and they wait while such a one works."""
+
+    key: Key
+    holder: str
+
+
 def identity() -> str:
     """Unique for this process, readable for people."""
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}".lower()
@@ -93,9 +102,11 @@ class Manager:
         clock: Clock | None = None,
         who: str = "",
         leases: Client | None = None,
+        common: Common | None = None,
     ) -> None:
         """`leases` is for Leases alone: a renewal must not wait until hundreds of other requests are answered."""
         self.mode: Mode = mode or Solo()
+        self.common = common
         self.clock = clock or SystemClock()
         self.identity = who or identity()
         self.client: Client = OwnWrites(traced_client(client), fence=self.fence)
@@ -107,7 +118,8 @@ class Manager:
         self._jobs: list[Job] = []
         self._divided: list[Divided] = []
         self._loads: list[Callable[[], Iterable[str]]] = []
-        self._tenure = self._make_tenure()
+        self._own = self._make_tenure()
+        self._tenure = self._own if common is None or self._own is None else self._jointly(common, self._own)
 
     def add(self, controller: Controller) -> Controller:
         self.controllers.append(controller)
@@ -128,7 +140,7 @@ class Manager:
 
     def holds(self, shard: str) -> bool:
         """Whether this process works on the shard."""
-        return not isinstance(self._tenure, Shards) or self._tenure.mine(shard)
+        return not isinstance(self._own, Shards) or self._own.mine(shard)
 
     def fence(self) -> float | None:
         """Raises LeaseLost when somebody else may be working by now. For what reconcilers do outside the API.
@@ -230,6 +242,12 @@ class Manager:
                     clock=self.clock,
                 )
 
+    def _jointly(self, common: Common, own: _Election | Shards) -> _Joint:
+        timing = own.lease.timing
+        return _Joint(
+            Lease(self._leases, common.key, common.holder, timing=timing, clock=self.clock, together=True), own
+        )
+
     def _share_of(self, controller: Controller) -> Share | None:
         """Which keys of a controller this process works on. None: all of them."""
         if not isinstance(self.mode, Sharded):
@@ -264,6 +282,35 @@ class _Election:
         self.join = lease.hold
         self.run = lease.keep
         self.leave = lease.release
+
+
+class _Joint:
+    """A tenure under a Lease that others hold with us."""
+
+    def __init__(self, common: Lease, own: _Election | Shards) -> None:
+        self._common = common
+        self._own = own
+        self.lease = own.lease
+
+    def fence(self) -> float:
+        return min(self._common.fence(), self._own.fence())
+
+    async def join(self) -> None:
+        while True:
+            await self._common.hold()
+            await self._own.join()
+            # Once more: to become the leader may have taken days.
+            if await self._common.renew():
+                return
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._common.keep(), name="common lease")
+            group.create_task(self._own.run(), name="own lease")
+
+    async def leave(self) -> None:
+        """The common Lease expires if nobody goes on with it: who else holds it is not known."""
+        await self._own.leave()
 
 
 async def _as_coroutine(job: Job) -> None:

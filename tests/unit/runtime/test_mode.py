@@ -11,7 +11,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.controller import Controller
 from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming
-from homeport.runtime.manager import Elected, Manager, Mode, Sharded
+from homeport.runtime.manager import Common, Elected, Manager, Mode, Sharded
 from homeport.runtime.outcome import Wait
 from homeport.runtime.shard import TOGETHER
 from homeport.runtime.testing import Plane, establish, plane, virtual
@@ -20,6 +20,7 @@ from unit.runtime.runtime_sample import WIDGET, WIDGETS, widget
 TIMING = LeaseTiming(15.0, 10.0, 2.0)
 ELECTED = Elected("kube-system", "widgets", TIMING)
 SHARDED = Sharded("kube-system", "widgets", TIMING)
+ELECTED_KEY = Key("kube-system", "widgets")
 MODES: tuple[Mode, ...] = (ELECTED, SHARDED)
 
 
@@ -28,19 +29,20 @@ class Scene:
 
     def __init__(self, p: Plane) -> None:
         self.p = p
-        self.working: dict[str, Mode] = {}
+        self.working: dict[str, bool] = {}  # whether it works together with others
         self.worked: list[str] = []
         self.replicas: dict[str, asyncio.Task[None]] = {}
         self.managers: dict[str, Manager] = {}
 
-    def join(self, who: str, mode: Mode) -> Manager:
+    def join(self, who: str, mode: Mode, common: Common | None = None) -> Manager:
         scene = self
+        shared = isinstance(mode, Sharded) or common is not None
 
         class Worker:
             async def reconcile(self, key: Key) -> Wait | None:
-                others = [name for name, other in scene.working.items() if type(other) is not type(mode)]
+                others = [name for name, other in scene.working.items() if other is not shared]
                 assert not others, f"{who} works while {others} do"
-                scene.working[who] = mode
+                scene.working[who] = shared
                 try:
                     await asyncio.sleep(0.3)
                 finally:
@@ -48,7 +50,7 @@ class Scene:
                 scene.worked.append(who)
                 return Wait("Again", after=1.0, quiet=True)
 
-        manager = Manager(self.p.server.client(), mode=mode, clock=self.p.clock, who=who)
+        manager = Manager(self.p.server.client(), mode=mode, clock=self.p.clock, who=who, common=common)
         manager.add(Controller("share", WIDGET, Worker(), workers=2, clock=self.p.clock))
         self.managers[who] = manager
         self.replicas[who] = asyncio.create_task(manager.run(), name=who)
@@ -140,3 +142,50 @@ def test_whoever_comes_and_goes_both_never_work_at_a_time(seed: int) -> None:
                 await scene.leave(who)
 
     run_virtual(scenario())
+
+
+@virtual
+async def test_managers_with_a_common_lease_and_one_that_wants_it_alone_never_work_at_a_time() -> None:
+    """As the Deployments of two layouts, of which one replaces the other while Pods of both run."""
+    common = Common(ELECTED_KEY, "split")
+    parts = {name: Elected("kube-system", name, TIMING) for name in ("a", "b")}
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("alone", ELECTED)
+        await asyncio.sleep(10)
+        for name, mode in parts.items():
+            scene.join(f"{name}1", mode, common)
+            scene.join(f"{name}2", mode, common)
+        await asyncio.sleep(60)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+        await asyncio.sleep(30)
+        working = scene.who_worked()
+        assert {each[0] for each in working} == {"a", "b"}
+        assert len(working) == 2, "one of each"
+        scene.join("alone", ELECTED)
+        first = next(each for each in working if each.startswith("a"))
+        await scene.leave(first)
+        await asyncio.sleep(60)
+        heir = "a1" if first == "a2" else "a2"
+        assert scene.who_worked() - {first} == {*(working - {first}), heir}
+        for who in sorted(each for each in scene.replicas if each != "alone"):
+            await scene.leave(who)
+        scene.who_worked()
+        await asyncio.sleep(30)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
+@virtual
+async def test_a_manager_stops_when_the_common_lease_is_no_longer_surely_theirs() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        manager = scene.join("a1", Elected("kube-system", "a", TIMING), Common(ELECTED_KEY, "split"))
+        await asyncio.sleep(10)
+        assert manager.fence()
+        await p.client.patch(LEASE, ELECTED_KEY, MergePatch({"spec": {"holderIdentity": "somebody"}}))
+        await asyncio.sleep(3)
+        with pytest.raises(LeaseLost):
+            manager.fence()
+        await scene.leave("a1")

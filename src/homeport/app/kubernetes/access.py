@@ -126,3 +126,11 @@ def rules_of(needs: Iterable[Need]) -> list[Rule]:
 def lease_rules() -> list[Rule]:
     """Of the Role in the namespace of the Lease: replicas elect one leader, or know each other's shares."""
     return [Rule(LEASE.group, (LEASE.plural,), ("get", "list", "create", "update", "delete"))]
+
+
+def common_rules(lease: str) -> list[Rule]:
+    """Of the Role in the namespace of the Lease that all Deployments of the split layout hold together."""
+    return [
+        Rule(LEASE.group, (LEASE.plural,), ("create",)),
+        Rule(LEASE.group, (LEASE.plural,), ("get", "update"), (lease,)),
+    ]

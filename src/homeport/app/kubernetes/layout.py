@@ -60,6 +60,7 @@ class Placement:
 
 
 COMBINED = Placement(SYSTEM_NAMESPACE, NAME, (SYSTEM_NAMESPACE, "homeport"))
+SPLIT_HOLDER = "split"  # of COMBINED's Lease, while Deployments of the split layout work
 _HOME = LogDeployment(SYSTEM_NAMESPACE, NAME)
 
 

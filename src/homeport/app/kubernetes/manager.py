@@ -19,6 +19,7 @@ from homeport.app.kubernetes.dashboard.certificate import keep_certificates
 from homeport.app.kubernetes.dashboard.object import CERTIFICATE_RULES
 from homeport.app.kubernetes.health import HealthServer
 from homeport.app.kubernetes.install import insist, publish
+from homeport.app.kubernetes.layout import COMBINED, SPLIT_HOLDER
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
 from homeport.app.kubernetes.version import note_version, refusal
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
@@ -43,7 +44,7 @@ from homeport.client.protocol import Key
 from homeport.client.wire.retry import TRANSIENT
 from homeport.runtime.clock import Clock
 from homeport.runtime.lease import LeaseTiming
-from homeport.runtime.manager import Elected, Manager, Mode, Sharded, Solo
+from homeport.runtime.manager import Common, Elected, Manager, Mode, Sharded, Solo
 from homeport.runtime.permission import missing
 from homeport.runtime.queue import Backoff
 
@@ -245,7 +246,13 @@ class Replica:
     def _make(self) -> Manager:
         who = self._cluster.identity
         manager = Manager(
-            self._client, mode=self._mode(), name="homeport", clock=self._clock, who=who, leases=self._leases
+            self._client,
+            mode=self._mode(),
+            name="homeport",
+            clock=self._clock,
+            who=who,
+            leases=self._leases,
+            common=self._common,
         )
         if self._platform.placement.home:
             # On a cluster that kubectl or Helm installed the controllers on, they are the first who can do it.
@@ -256,6 +263,13 @@ class Replica:
             work = partial(note_version, manager.client, self._lease)
             manager.job(partial(insist, work, "noting the version on the Lease"))
         return self._platform.manage(manager, self._environment())
+
+    @property
+    def _common(self) -> Common | None:
+        """One Deployment for all controllers and one for each component never work at the same time: an installation
+        may change from one to the other while Pods of both run."""
+        split = self._cluster.lease and self._platform.placement.split
+        return Common(Key(*COMBINED.lease), SPLIT_HOLDER) if split else None
 
     @property
     def _lease(self) -> Key:

@@ -26,6 +26,10 @@ def needs_of(manager: Manager) -> list[Need]:
             found[Need(("get", "update"), LEASE, namespace, name)] = None
         case Sharded(namespace=namespace):
             found[Need(("get", "list", "create", "update", "delete"), LEASE, namespace)] = None
+    if manager.common is not None:
+        key = manager.common.key
+        found[Need(("create",), LEASE, key.namespace)] = None
+        found[Need(("get", "update"), LEASE, key.namespace, key.name)] = None
     for informer in manager.informers:
         found[Need(("list", "watch"), informer.resource, informer.query.namespace)] = None
     found[Need(("create", "patch"), EVENT)] = None

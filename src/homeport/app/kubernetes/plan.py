@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from homeport.app.kubernetes import webhook, workload
-from homeport.app.kubernetes.access import cluster_rules, hook_rules, lease_rules, rules_of
+from homeport.app.kubernetes.access import cluster_rules, common_rules, hook_rules, lease_rules, rules_of
 from homeport.app.kubernetes.dashboard import object as page
 from homeport.app.kubernetes.dashboard import place
 from homeport.app.kubernetes.dashboard.object import DashboardOptions
@@ -81,6 +81,12 @@ class Plan:
             render_role(leader, own, lease),
             render_binding(leader, leader, account, lease),
         ]
+        if placement.split and lease != SYSTEM_NAMESPACE:
+            layout, rules = f"{placement.name}-layout", common_rules(COMBINED.lease[1])
+            found += [
+                render_role(layout, rules, SYSTEM_NAMESPACE),
+                render_binding(layout, layout, account, SYSTEM_NAMESPACE),
+            ]
         extended = f"{role}-extensions"
         if any(placement.has_component(self.platform.components, name) for name in _EXTENSIBLE):
             # Providers of others add their kinds with a labelled ClusterRole, as for upstream's controllers.
