@@ -14,6 +14,11 @@ _DUE_SECONDS = 0.001
 # Statuses that nobody acts on, written per second by one controller. When thousands of objects change at once, each of
 # them reports its wording less often: what every object costs stays the same.
 _WRITES_PER_SECOND = 10.0
+# While a write takes long, everything else does, too, and what is waited for changes in many small steps. The pause
+# grows with it, so that an object that takes ten times as long does not report ten times as often.
+_PAUSE_PER_WRITE = 10.0
+_LONGEST_SECONDS = 10.0
+_WEIGHT = 0.2  # of the last write in the mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,7 @@ class Pacer:
         self._pace = pace
         self._since: dict[Key, float] = {}
         self._held: set[Key] = set()  # have a change that is not written yet
+        self._write_seconds = 0.0  # the mean of late
 
     def delay(self, key: Key, now: float, *, urgent: bool, changed: bool) -> float:
         """Seconds until the status may be written; 0 when it is to be written now."""
@@ -46,7 +52,8 @@ class Pacer:
             if self._pace.settle:
                 self._since.pop(key, None)
             return 0.0
-        pause = max(self._pace.seconds, len(self._held) / _WRITES_PER_SECOND)
+        slow = min(self._write_seconds * _PAUSE_PER_WRITE, _LONGEST_SECONDS)
+        pause = max(self._pace.seconds, len(self._held) / _WRITES_PER_SECOND, slow)
         left = self._since.setdefault(key, now) + pause - now
         if left > _DUE_SECONDS and not urgent:
             self._held.add(key)
@@ -57,6 +64,10 @@ class Pacer:
         else:
             self._since[key] = now
         return 0.0
+
+    def took(self, seconds: float) -> None:
+        """How long a write took, of whatever object."""
+        self._write_seconds += _WEIGHT * (seconds - self._write_seconds)
 
     def forget(self, key: Key) -> None:
         self._since.pop(key, None)

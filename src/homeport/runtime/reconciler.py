@@ -271,10 +271,13 @@ class Reporting(Generic[S]):
         if not patch or held:
             return
         write = self.client.patch(type(scope.object), scope.key, MergePatch(patch), self._write, subresource="status")
+        began = self.clock.monotonic()
         try:
             await finish_write(write)
         except NotFound:
             log.debug("gone before its status was written", object=str(scope.key))
+        finally:
+            self._pacer.took(self.clock.monotonic() - began)
 
 
 async def finish_write(write: Coroutine[Any, Any, T]) -> T:

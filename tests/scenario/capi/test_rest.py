@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from homeport.capi.remote.workload import Remote
+from homeport.capi.remote.workload import RENEW_SECONDS, Remote
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key, Query
 from homeport.runtime.testing import virtual
@@ -185,6 +185,13 @@ async def test_a_list_that_ends_after_the_connection_is_not_known_to_be_complete
         assert not remote.has_synced(POD, PODS)
 
 
+@pytest.fixture
+def long_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No watch of Nodes is ended by the server between two cuts of its line."""
+    monkeypatch.setattr("homeport.client.wire.rhythm.Rhythm.seconds", lambda rhythm: RENEW_SECONDS)
+
+
+@pytest.mark.usefixtures("long_watches")
 @virtual
 async def test_a_watch_of_nodes_that_is_never_renewed_in_order_keeps_nothing_at_rest() -> None:
     async with world() as w:

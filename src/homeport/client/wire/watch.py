@@ -12,6 +12,7 @@ from homeport.client.errors import ApiError, Unavailable
 from homeport.client.protocol import Event
 from homeport.client.wire.codec import Codec
 from homeport.client.wire.retry import TRANSIENT, Retry
+from homeport.client.wire.rhythm import Rhythm
 
 T = TypeVar("T")
 # Servers end a watch now and then; asking for different times keeps many watches from ending together.
@@ -77,10 +78,10 @@ class Watch(Generic[T]):
         self._start = start
         self._initial = initial_events
         self._lenient = lenient
-        self._longest = (max(1, renew * 9 // 10), renew) if renew else ENDLESS_SECONDS
         self._retry = retry
         self._between = between
         self._clock = asyncio.get_running_loop().time
+        self._rhythm = Rhythm(renew, self._clock) if renew else None
         self._deadline = None if timeout is None else self._clock() + timeout
         # The first events of these come in order of names, so their versions say nothing about what was missed.
         self._resume = "" if initial_events or start in ("", "0") else start
@@ -138,17 +139,19 @@ class Watch(Generic[T]):
             self._resume = event.resource_version
 
     def _seconds(self) -> int:
-        if self._deadline is None:
-            return random.randint(*self._longest)  # noqa: S311 - not for secrets
-        return max(1, math.ceil(self._deadline - self._clock()))
+        if self._deadline is not None:
+            return max(1, math.ceil(self._deadline - self._clock()))
+        if self._rhythm is not None:
+            return self._rhythm.seconds()
+        return random.randint(*ENDLESS_SECONDS)  # noqa: S311 - not for secrets
 
     def _over(self) -> bool:
         return self._deadline is not None and self._clock() >= self._deadline - SLACK_SECONDS
 
     async def _go_on(self, short: int) -> None:
         """The server ended the watch in order, for the `short`th time in a row soon after it began."""
-        if short:
-            pause = self._retry.pause(short)
+        pause = self._retry.pause(short) if short else self._rhythm.pause() if self._rhythm is not None else 0.0
+        if pause:
             await asyncio.sleep(pause if self._deadline is None else min(pause, self._deadline - self._clock()))
         if self._between is not None:
             await self._between()

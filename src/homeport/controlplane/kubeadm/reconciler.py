@@ -46,7 +46,7 @@ MANAGER = "homeport-kubeadm-control-plane"
 SETTLE_SECONDS = 2.0
 UNANSWERED_SECONDS = 60.0
 RETRY_SECONDS = 2.0  # while etcd is silent, and was not a moment ago
-STABLE_SECONDS = 300.0  # etcd can't be watched: when all is well it is asked this often
+STABLE_SECONDS = 600.0  # etcd can't be watched: when all is well it is asked this often; its Pod tells more, and sooner
 
 _TROUBLE = (EtcdError, UpkeepError, AddonError)
 

@@ -8,10 +8,12 @@ from homeport.core.cluster.observed import Observed
 from homeport.core.cluster.status import report
 from homeport.core.related import Related
 from homeport.core.scope import ComputedScope
+from homeport.machinery import condition
 from homeport.runtime.outcome import Wait
 from homeport.runtime.pace import status_changed
 
 _AWAITED = (Condition.AVAILABLE, Condition.CONTROL_PLANE_INITIALIZED, Condition.DELETING, Condition.PAUSED)
+_PASSING = (Condition.ROLLING_OUT, Condition.REMEDIATING)  # True for some seconds, perhaps, and people wait for that
 
 
 class ClusterScope(ComputedScope[Cluster]):
@@ -31,6 +33,7 @@ class ClusterScope(ComputedScope[Cluster]):
             or before.failure_domains != after.failure_domains
             or (before.phase != after.phase and after.phase not in ("Pending", "Provisioning"))
             or status_changed(before.conditions, after.conditions, _AWAITED)
+            or _passing(before) != _passing(after)
             or (_complete(after) and not _complete(before))
         )
 
@@ -39,6 +42,10 @@ class ClusterScope(ComputedScope[Cluster]):
 
     def compute(self, now: float) -> Wait | None:
         return report(self.object, self.seen, now)
+
+
+def _passing(status: ClusterStatus) -> list[str]:
+    return [each for each in _PASSING if condition.is_true(status.conditions, each)]
 
 
 def _complete(status: ClusterStatus) -> bool:
