@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,3 +45,9 @@ def sockets(pid: int) -> int:
         with contextlib.suppress(OSError):  # closed meanwhile
             found += os.readlink(link).startswith("socket:")
     return found
+
+
+def end_with_parent() -> None:
+    """For a child, before it runs its program: whoever started it may be killed at any time (Linux)."""
+    if hasattr(_LIBC, "prctl"):
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -11,10 +14,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from process import cpu_seconds
+from process import cpu_seconds, end_with_parent
 from scale_object import create, secret
 from scale_site import SiteProcess
 
@@ -26,7 +29,7 @@ from realkube import RealKube, find_binaries
 
 _CONFLICT = re.compile(r'^homeport_reconcile_total\{controller="([^"]+)",outcome="conflict"\} (\S+)', re.M)
 _START_SECONDS = 120.0
-_QUIET_SECONDS, _QUIET_SHARE = 3.0, 0.02
+_QUIET_SECONDS, _QUIET_SHARE, _QUIET_LONGEST = 3.0, 0.02, 30.0
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Stack:
     processes: Sequence[int]
     site: SiteProcess
     health: Sequence[str] = ()
+    began: float = field(default_factory=time.monotonic)
 
     def client(self) -> HttpClient:
         return HttpClient(kubeconfig.load(self.config))
@@ -67,10 +71,12 @@ def _fetch(url: str) -> str:
 @contextmanager
 def stack(name: str) -> Iterator[Stack]:
     where, _, number = name.partition(":")
+    began = time.monotonic()
     with ExitStack() as held:
         site = held.enter_context(SiteProcess())
         folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="homeport-bench-")))
         made = {"embedded": _embedded, "kube": _kube}[where](held, name, folder, int(number or 1), site)
+        made.began = began
         asyncio.run(_prepare(made))
         _await_rest(made.pids())
         yield made
@@ -78,7 +84,7 @@ def stack(name: str) -> Iterator[Stack]:
 
 def _await_rest(pids: Sequence[int]) -> None:
     """A plane that has just started has things to do that are no cluster's."""
-    deadline = time.monotonic() + _START_SECONDS
+    deadline = time.monotonic() + _QUIET_LONGEST
     while time.monotonic() < deadline:
         before = cpu_seconds(pids)
         time.sleep(_QUIET_SECONDS)
@@ -109,7 +115,7 @@ def _workers(pid: int) -> list[int]:
 def _kube(held: ExitStack, name: str, folder: Path, replicas: int, site: SiteProcess) -> Stack:
     binaries = find_binaries()
     if isinstance(binaries, str):
-        raise SystemExit(binaries)
+        raise RuntimeError(binaries)
     kube = held.enter_context(RealKube(binaries))
     asyncio.run(_define(kube.kubeconfig))
     shared = ("--shards",) if replicas > 1 else ()
@@ -134,7 +140,10 @@ class _Process:
         self._log = log
         with open(log, "wb") as file:
             command = [sys.executable, "-m", "homeport", "up", "--log-level", "warning", *arguments]
-            self.process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT)
+            # Its group ends with it, workers included; Ctrl-C is ours alone.
+            self.process = subprocess.Popen(
+                command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent
+            )
         self.pid = self.process.pid
 
     def said(self) -> str:
@@ -145,7 +154,7 @@ class _Process:
         deadline = time.monotonic() + _START_SECONDS
         while not holds():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"homeport up has no {what}:\n{self.said()[-3000:]}")
+                raise RuntimeError(f"homeport up has no {what}:\n{self.said()[-3000:]}")
             time.sleep(0.2)
 
 
@@ -155,9 +164,7 @@ def _homeport(log: Path, *arguments: str) -> Iterator[_Process]:
     try:
         yield made
     finally:
-        made.process.terminate()
-        try:
-            made.process.wait(60)
-        except subprocess.TimeoutExpired:
-            made.process.kill()
-            made.process.wait()
+        # Nothing of it is needed any more, and with a thousand clusters an orderly end takes minutes.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(made.pid, signal.SIGKILL)
+        made.process.wait()

@@ -17,6 +17,8 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
 
+from process import end_with_parent  # noqa: E402
+
 _LARGE = {"memory_bytes": 1 << 50, "cores": 1 << 18, "threads": 1 << 19}
 
 
@@ -69,12 +71,14 @@ class SiteProcess:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
+                start_new_session=True,  # Ctrl-C is for whoever started it
+                preexec_fn=end_with_parent,
             )
         self.pid = self._process.pid
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"the simulated site ended:\n{self._log.read_text()[-3000:]}")
+            raise RuntimeError(f"the simulated site ended:\n{self._log.read_text()[-3000:]}")
         facts = json.loads(line)
         self.options = ("--proxy", facts["proxy"], "--trust", facts["authority"])
         return self

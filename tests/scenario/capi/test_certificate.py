@@ -52,7 +52,10 @@ def test_the_kubeconfig_is_renewed_at_half_of_its_life_and_the_cluster_stays_con
             assert await secret(h, "one-kubeconfig") == before
             h.clock.jump(900.0)
             renewed = await h.until(
-                SECRET, "one-kubeconfig", lambda s: base64.b64decode(s["data"]["value"]) != before["value"]
+                SECRET,
+                "one-kubeconfig",
+                lambda s: base64.b64decode(s["data"]["value"]) != before["value"],
+                timeout=660,
             )
             later = kubeconfig.renew_at(base64.b64decode(renewed["data"]["value"]))
             assert later is not None
