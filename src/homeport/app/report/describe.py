@@ -21,6 +21,8 @@ class Described(Protocol):
     """What another process of the plane reports."""
 
     @property
+    def working(self) -> bool: ...
+    @property
     def controllers(self) -> list[ControllerState]: ...
     @property
     def clusters(self) -> list[ClusterState]: ...
@@ -47,7 +49,7 @@ def describe(
     managers, states, elsewhere = list(managers), [describe_part(part) for part in parts], list(elsewhere)
     controllers = [describe_controller(each) for manager in managers for each in manager.controllers]
     controllers += merge_controllers(each for report in elsewhere for each in report.controllers)
-    clusters = clusters_of(managers, SystemClock().now()) + [each for report in elsewhere for each in report.clusters]
+    clusters = clusters_of(managers, SystemClock().now()) + _clusters(elsewhere)
     clusters.sort(key=lambda each: (each.namespace, each.name))
     blind = {what: why for each in managers for what, why in (each.health() | each.unreadable()).items()}
     blind |= {what: why for report in elsewhere for what, why in report.blind.items()}
@@ -66,6 +68,13 @@ def describe(
         dict(processes),
         standby,
     )
+
+
+def _clusters(reports: Iterable[Described]) -> list[ClusterState]:
+    """One that ended reports what it worked on last: another process may have taken that over."""
+    in_order = sorted(reports, key=lambda each: each.working)
+    found = {(each.kind, each.namespace, each.name): each for report in in_order for each in report.clusters}
+    return list(found.values())
 
 
 def _own(parts: Iterable[PartState], blind: dict[str, str]) -> list[Finding]:

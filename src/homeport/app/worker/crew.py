@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from homeport.app.report.part import Gate, Part, State
 from homeport.app.worker.message import LEASE, NAMESPACE, Order, Report
@@ -85,7 +86,8 @@ class Worker:
             raise WorkerEnded(f"process {process.pid} {_ended(code)}")
         finally:
             await _stop(process)
-            self.report, self.pid = Report(), 0
+            # Until another worker has taken them over, its clusters are known from here alone.
+            self.report, self.pid = Report(clusters=self.report.clusters), 0
             await self._release(identity)
 
     async def _release(self, identity: str) -> None:
@@ -96,10 +98,11 @@ class Worker:
         assert process.stdout is not None
         while line := await process.stdout.readline():
             try:
-                self.report = msgspec.json.decode(line, type=Report)
+                report = msgspec.json.decode(line, type=Report)
             except msgspec.MsgspecError as error:
                 log.warning("a worker's report can't be read", worker=self.number, error=str(error))
                 continue
+            self.report = report if report.working else replace(report, clusters=self.report.clusters)
             for owner, text in self.report.ranges.items():
                 self.ranges.set(owner, AddressSet.parse(part.strip() for part in text.split(",")))
             self._become("running" if self.report.working else "starting")
