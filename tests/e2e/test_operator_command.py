@@ -166,10 +166,10 @@ def test_create_asks_again_until_an_answer_fits_and_ctrl_c_writes_nothing(plane:
 
         answer("API", "")
         answer("Provider", "")
-        answer("Name of the Secret", "harbour-prism")
+        answer("Secret with the credentials", "")
         answer("Address of Prism Central", " ")
         terminal.wait_until(lambda seen: "an answer is needed" in seen.text)
-        answer("Address of Prism Central", "prism-central.example.com")
+        answer("Address of Prism Central, as HOST or HOST:PORT [prism-central.example.com]", "")
         terminal.wait_until(lambda seen: "Reading what the hypervisor has" in seen.text)
         answer("Cluster of the hypervisor", "")
         terminal.wait_until(lambda seen: "Image of the machines [" in seen.text)

@@ -78,7 +78,7 @@ async def test_on_a_terminal_the_command_asks_with_what_the_plane_and_the_hyperv
     assert "2. nutanix-cluster-1" in result.output
     assert "Image of the machines [6]:" in result.output  # the newest Kubernetes
     assert "Network of the machines [1]:" in result.output
-    assert "Free IP address for the API server, in 10.0.0.0/22 and outside of 10.0.0.110-10.0.0.250" in result.output
+    assert "vm-network is 10.0.0.0/22; choose an address outside of 10.0.0.110-10.0.0.250" in result.output
     manifest = load_all(result.stdout)
     [control] = [each["spec"] for each in manifest if each["kind"] == "KubeadmControlPlane"]
     assert (control["replicas"], control["version"]) == (3, "v1.30.0")

@@ -125,8 +125,9 @@ def _typed(choice: Choice, name: str, found: Sequence[Entity], default: str | No
             raise click.UsageError("; ".join(problems) or "an answer is needed; Ctrl-C to give up")
         return text
 
-    hint = _network_hint(choice, found) if name == "endpoint" else ""
-    return str(click.prompt(f"{_QUESTIONS[name]}{hint}", default=default, value_proc=accept, err=True))
+    if name == "endpoint" and (hint := _network_hint(choice, found)):
+        click.echo(f"  {hint}", err=True)
+    return str(click.prompt(_QUESTIONS[name], default=default, value_proc=accept, err=True))
 
 
 def _network_hint(choice: Choice, found: Sequence[Entity]) -> str:
@@ -135,7 +136,7 @@ def _network_hint(choice: Choice, found: Sequence[Entity]) -> str:
     if network is None or not network.details.get("cidr"):
         return ""
     pools = network.details.get("pools")
-    return f", in {network.details['cidr']}" + (f" and outside of {pools}" if pools else "")
+    return f"{network.name} is {network.details['cidr']}" + (f"; choose an address outside of {pools}" if pools else "")
 
 
 def _fits(entity: Entity, choice: Choice) -> bool:
