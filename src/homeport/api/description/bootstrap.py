@@ -28,7 +28,7 @@ FIELDS: Mapping[str, str] = {
     "preKubeadmCommands": "Shell commands that run in order before kubeadm. A failing command does not stop the others.",
     "postKubeadmCommands": "Shell commands that run in order after kubeadm succeeded.",
     "KubeadmConfigSpec.format": "Format of the bootstrap data: cloud-config or ignition. Default: cloud-config.",
-    "KubeadmConfigSpec.ignition": "Settings that apply with the format ignition alone.",
+    "KubeadmConfigSpec.ignition": "Settings that apply only with the format ignition.",
     "verbosity": "Log level of kubeadm, from 0 to 10. Default: the one of kubeadm.",
     "useExperimentalRetryJoin": "Has no effect. Kept for manifests that set it.",
     # -- files and users -------------------------------------------------------------------------------------------

@@ -77,9 +77,9 @@ FIELDS: Mapping[str, str] = {
     "MachinePoolTopology.name": "Name of the pool, unique in the Cluster, for example pool-0.",
     "MachineDeploymentTopology.failureDomain": f"Failure domain that the workers are placed in. {_OF_CLASS}",
     "MachinePoolTopology.failureDomains": f"Failure domains that the workers are spread over. {_OF_CLASS}",
-    "MachineDeploymentTopology.variables": "Values of variables for this group alone.",
-    "MachinePoolTopology.variables": "Values of variables for this pool alone.",
-    "ControlPlaneTopology.variables": "Values of variables for the control plane alone.",
+    "MachineDeploymentTopology.variables": "Values of variables that apply only to this group, in overrides.",
+    "MachinePoolTopology.variables": "Values of variables that apply only to this pool, in overrides.",
+    "ControlPlaneTopology.variables": "Values of variables that apply only to the control plane, in overrides.",
     "overrides": "Values of variables that replace those of the Cluster in this part.",
     "ClusterVariable.name": "Name of the variable, as the ClusterClass defines it.",
     "ClusterVariable.value": "Value of the variable: any JSON that its schema allows.",
@@ -374,6 +374,6 @@ FIELDS: Mapping[str, str] = {
     "MachineDrainRulePodSelector.selector": "Pods by their own labels. Default: all.",
     "MachineDrainRulePodSelector.namespaceSelector": "Pods by the labels of their namespace. Default: all.",
     "behavior": "Drain evicts the Pods. Skip leaves them alone. WaitCompleted waits until they have finished.",
-    "MachineDrainRuleDrainConfig.order": "Position in the drain, from low to high. Pods without a rule have 0. Allowed with "
-    "Drain alone.",
+    "MachineDrainRuleDrainConfig.order": "Position in the drain, from low to high. Pods without a rule have 0. Allowed only with "
+    "behavior Drain.",
 }  # fmt: skip

@@ -226,7 +226,7 @@ FIELDS: Mapping[str, str] = {
     "clusterDeployment": "ClusterDeployment whose cluster is the region's.",
     "KubeConfigKey.key": "Key of the Secret. Default: value.",
     "clusterIdentities": "Kinds of identities that Credentials for this provider may have.",
-    "clusterIdentityKinds": "The same by kind alone. Use clusterIdentities.",
+    "clusterIdentityKinds": "The same with the kind only. Use clusterIdentities instead.",
     "clusterGVKs": "Kinds of the provider's clusters. Stored for older charts, and not needed.",
     "group": "API group of the kind. Empty: the core group.",
     "version": "Version of the API, for example v1beta1.",

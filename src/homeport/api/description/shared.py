@@ -48,8 +48,8 @@ FIELDS: Mapping[str, str] = {
     "deprecated": "Fields that older versions of this API reported. Controllers do not read them.",
     "v1beta1": "Status as version v1beta1 of this API reported it. Controllers do not read it.",
     "v1beta2": "Conditions and counters as version v1beta2 of this API reports them in the status itself.",
-    "failureReason": "Reason of an error that needs your help, in one word. Set by v1beta1 alone: read the conditions.",
-    "failureMessage": "Message of an error that needs your help. Set by v1beta1 alone: read the conditions.",
+    "failureReason": "Reason of an error that needs your help, in one word. Only v1beta1 sets it: read the conditions instead.",
+    "failureMessage": "Message of an error that needs your help. Only v1beta1 sets it: read the conditions instead.",
     "ready": "True when the object is ready to be used. Newer clients read the conditions.",
     # -- environment variables -------------------------------------------------------------------------------------
     "EnvVarSource.configMapKeyRef": "Takes the value from a key of a ConfigMap.",

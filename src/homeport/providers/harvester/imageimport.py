@@ -97,7 +97,7 @@ class HarvesterImages:
 def _check(order: ImageOrder) -> None:
     if order.file is not None:
         raise Misconfigured(
-            "spec.source.file: Harvester takes files through its web interface alone: serve the file with a web "
+            "spec.source.file: Harvester accepts files only through its web interface: serve the file with a web "
             "server that Harvester can reach, and set spec.source.url"
         )
 
@@ -165,5 +165,5 @@ def _verification(order: ImageOrder, image: Unstructured, made: bool) -> dict[st
     if order.sha512:
         return {"unverified": "the image was there already, and Harvester has no SHA-512 of it"}
     if order.sha256:
-        return {"unverified": "Harvester verifies SHA-512 alone: set spec.source.sha512"}
+        return {"unverified": "Harvester verifies only SHA-512: set spec.source.sha512"}
     return {}

@@ -201,7 +201,7 @@ def _verification(order: ImageOrder, image: Image, made: bool) -> dict[str, str]
     if order.sha256:
         return {"unverified": "the image was there already, and Prism Central has no SHA-256 of it"}
     if order.sha512:
-        return {"unverified": "Prism Central verifies SHA-256 alone: set spec.source.sha256"}
+        return {"unverified": "Prism Central verifies only SHA-256: set spec.source.sha256"}
     return {}
 
 

@@ -176,11 +176,11 @@ class TenantAddons(Model):
 
 
 class NutanixOverride(NutanixEntities):
-    """Entities of Prism Central for this cluster alone."""
+    """Entities of Prism Central that only this cluster uses."""
 
 
 class HarvesterOverride(HarvesterNames):
-    """Namespace, network, image and storage of Harvester for this cluster alone."""
+    """Namespace, network, image and storage of Harvester that only this cluster uses."""
 
 
 class InfrastructureOverride(Model):

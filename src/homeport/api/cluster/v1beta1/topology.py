@@ -38,7 +38,7 @@ class VariableOverrides(Model):
 
 
 class ControlPlaneVariables(VariableOverrides):
-    """Values of variables for the control plane alone."""
+    """Values of variables that apply only to the control plane, in overrides."""
 
 
 class ControlPlaneTopology(Model):
@@ -63,7 +63,7 @@ class MachineDeploymentTopologyRolloutSpec(NonEmpty):
 
 
 class MachineDeploymentVariables(VariableOverrides):
-    """Values of variables for this group of workers alone."""
+    """Values of variables that apply only to this group of workers, in overrides."""
 
 
 class MachineDeploymentTopology(Model):
@@ -87,7 +87,7 @@ class MachineDeploymentTopology(Model):
 
 
 class MachinePoolVariables(VariableOverrides):
-    """Values of variables for this pool alone."""
+    """Values of variables that apply only to this pool, in overrides."""
 
 
 class MachinePoolTopology(Model):

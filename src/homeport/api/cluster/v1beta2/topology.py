@@ -75,7 +75,7 @@ class VariableOverrides(NonEmpty):
 
 
 class ControlPlaneVariables(VariableOverrides):
-    """Values of variables for the control plane alone."""
+    """Values of variables that apply only to the control plane, in overrides."""
 
 
 class ControlPlaneTopology(NonEmpty):
@@ -152,7 +152,7 @@ class MachineDeploymentTopologyRolloutSpec(NonEmpty):
 
 
 class MachineDeploymentVariables(VariableOverrides):
-    """Values of variables for this group of workers alone."""
+    """Values of variables that apply only to this group of workers, in overrides."""
 
 
 class MachineDeploymentTopology(Model):
@@ -183,7 +183,7 @@ class MachinePoolTopologyMachineDeletionSpec(DeletionTimeouts):
 
 
 class MachinePoolVariables(VariableOverrides):
-    """Values of variables for this pool alone."""
+    """Values of variables that apply only to this pool, in overrides."""
 
 
 class MachinePoolTopology(Model):
