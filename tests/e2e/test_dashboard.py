@@ -291,7 +291,7 @@ def test_the_tree_follows_a_change(visit: Visit, site: Site) -> None:
     dialog = visit.page.get_by_role("dialog")
     dialog.get_by_label("What").select_option(label="MachineDeployment harbour-workers")
     dialog.get_by_label("Replicas").fill("2")
-    expect(dialog).to_contain_text("1 machines will be deleted")
+    expect(dialog).to_contain_text("1 machine will be deleted, with its VM and disks.")
     expect(dialog.locator("code")).to_contain_text(
         "kubectl scale -n default machinedeployments.cluster.x-k8s.io/harbour-workers --replicas 2"
     )

@@ -1,14 +1,17 @@
 // Actions on a cluster. Each shows its command, and what the user lacks if they may not.
 import { useEffect, useState } from "preact/hooks";
 import { byKind, path, type Kind } from "./kind";
-import { may, Refusal, send } from "./request";
-import { clusterOf, spaceOf, walk, type Branch } from "./branch";
+import { get, may, Refusal, send } from "./request";
+import { clusterOf, spaceOf, type Branch } from "./branch";
 import { Command, Dialog, report, State } from "./ui";
+import { Scale } from "./scale";
 import { Heal, Rollout, Upgrade, useMachines } from "./upkeep";
 
 export type Props = { kind: string; apiVersion: string; namespace: string; name: string; tree: Branch; onClose: () => void };
 const CAPI = "cluster.x-k8s.io";
-const SCALED = new Set(["MachineDeployment", "KubeadmControlPlane", "K0sControlPlane", "MachinePool", "MachineSet"]);
+const PAUSED = new Set(["Cluster", "TenantCluster"]);
+
+const full = (plural: string, group: string) => plural.replace(/^[^/]+/, (each) => each + (group ? `.${group}` : ""));
 
 export function Actions(props: Omit<Props, "onClose">) {
   const [open, setOpen] = useState("");
@@ -18,23 +21,25 @@ export function Actions(props: Omit<Props, "onClose">) {
   useEffect(() => {
     if (!kind) return;
     const asked = async (verb: string, group: string, plural: string, namespace: string, name = "") =>
-      (await may(verb, group, plural, namespace, name).catch(() => false)) ? "" : `You may not ${verb} ${plural}${group ? "." + group : ""} in namespace ${namespace}`;
+      (await may(verb, group, plural, namespace, name).catch(() => false)) ? "" : `You may not ${verb} ${full(plural, group)} in namespace ${namespace}`;
     void Promise.all([
       asked("patch", kind.group, kind.plural, props.namespace, props.name), asked("delete", kind.group, kind.plural, props.namespace, props.name),
       asked("patch", CAPI, "machines", space), asked("patch", CAPI, "machinedeployments", space),
-    ]).then(([patch, remove, machines, deployments]) => setMissing({ patch, remove, machines, deployments }));
+      // The numbers of a Cluster without a ClusterClass are in the objects below it.
+      props.kind === "Cluster" ? asked("patch", CAPI, "machinedeployments/scale", space) : asked("patch", kind.group, kind.plural, props.namespace, props.name),
+    ]).then(([patch, remove, machines, deployments, scale]) => setMissing({ patch, remove, machines, deployments, scale: patch && scale }));
   }, [kind?.plural, props.namespace, props.name, space]);
   if (!kind || !missing) return <p class="actions" />;
   const close = { onClose: () => setOpen("") };
   return (
     <p class="actions">
-      <Button name="Scale" lacks={missing.deployments} onClick={() => setOpen("scale")} />
+      <Button name="Scale" lacks={missing.scale} onClick={() => setOpen("scale")} />
       <Button name="Upgrade" lacks={missing.patch} onClick={() => setOpen("upgrade")} />
       <Button name="Rollout" lacks={missing.deployments} onClick={() => setOpen("rollout")} />
       <Button name="Heal" lacks={missing.machines} onClick={() => setOpen("heal")} />
-      {props.kind === "Cluster" && <Button name="Pause or resume" lacks={missing.patch} onClick={() => setOpen("pause")} />}
+      {PAUSED.has(props.kind) && <Button name="Pause or resume" lacks={missing.patch} onClick={() => setOpen("pause")} />}
       <Button name="Delete" danger lacks={missing.remove} onClick={() => setOpen("delete")} />
-      {open === "scale" && <Scale {...props} {...close} />}
+      {open === "scale" && <Scale {...props} of={kind} {...close} />}
       {open === "upgrade" && <Upgrade {...props} {...close} />}
       {open === "rollout" && <Rollout {...props} {...close} />}
       {open === "heal" && <Heal cluster={clusterOf(props.tree)} namespace={space} {...close} />}
@@ -61,41 +66,25 @@ export async function attempt(work: () => Promise<unknown>, done: string, after:
 const patch = (kind: Kind, namespace: string, name: string, body: object, sub = "") =>
   send("PATCH", path(kind, namespace, name, sub) + "?fieldManager=homeport-dashboard", JSON.stringify(body), "application/merge-patch+json");
 
-function Scale({ tree, onClose }: Props) {
-  const found = walk(tree).filter((each) => SCALED.has(each.kind) && each.replicas && byKind(each.kind, each.apiVersion));
-  const [chosen, setChosen] = useState(0);
-  const target = found[chosen];
-  const current = Number(target?.replicas.split(" of ")[1] ?? 0);
-  const [count, setCount] = useState<number | null>(null);
-  if (!target) return <Dialog title="Scale" onClose={onClose}><p>Nothing in this cluster has a number of replicas. For a tenant cluster or a cluster deployment, edit its object.</p></Dialog>;
-  const kind = byKind(target.kind, target.apiVersion)!;
-  const wanted = count ?? current;
+function Pause({ kind, namespace, name, of, onClose }: Props & { of: Kind }) {
+  const [paused, setPaused] = useState<boolean | null>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => { get(path(of, namespace, name)).then((found) => setPaused(Boolean(found.spec?.paused))).catch((error: Error) => setProblem(error.message)); }, []);
+  const verb = paused ? "Resume" : "Pause";
   return (
-    <Dialog title="Scale" onClose={onClose}>
-      <form onSubmit={(event) => {
-        event.preventDefault();
-        void attempt(() => patch(kind, target.namespace, target.name, { spec: { replicas: wanted } }, "scale"), `${target.kind} ${target.name}: ${wanted} replicas desired`, onClose);
-      }}>
-        <label>What <select value={chosen} onChange={(event) => { setChosen(Number(event.currentTarget.value)); setCount(null); }}>
-          {found.map((each, index) => <option key={each.name + each.kind} value={index}>{each.kind} {each.name}</option>)}
-        </select></label>
-        <label>Replicas <input type="number" min={0} max={1000} value={wanted} onInput={(event) => setCount(Number(event.currentTarget.value))} /></label>
-        <p>{wanted > current ? `${wanted - current} machines will be created.` : wanted < current ? `${current - wanted} machines will be deleted.` : "Nothing changes."}</p>
-        <Command text={`kubectl scale -n ${target.namespace} ${kind.plural}.${kind.group}/${target.name} --replicas ${wanted}`} />
-        <button type="submit" class="main" disabled={wanted === current}>Scale</button>
-      </form>
-    </Dialog>
-  );
-}
-
-function Pause({ namespace, name, of, onClose }: Props & { of: Kind }) {
-  const set = (paused: boolean) =>
-    void attempt(() => patch(of, namespace, name, { spec: { paused } }), `Cluster ${name} is ${paused ? "paused" : "resumed"}`, onClose);
-  return (
-    <Dialog title={`Pause or resume ${name}`} onClose={onClose}>
-      <p>A paused cluster keeps running; Homeport changes nothing of it until it is resumed.</p>
-      <Command text={`kubectl patch -n ${namespace} cluster ${name} --type merge -p '{"spec":{"paused":true}}'`} />
-      <button type="button" class="main" onClick={() => set(true)}>Pause</button> <button type="button" onClick={() => set(false)}>Resume</button>
+    <Dialog title={paused === null ? `Pause or resume ${name}` : `${verb} ${name}`} onClose={onClose}>
+      {problem && <p class="bad">{problem}</p>}
+      {paused === null && !problem && <p class="faint">Reading the cluster …</p>}
+      {paused !== null && (
+        <form onSubmit={(event) => {
+          event.preventDefault();
+          void attempt(() => patch(of, namespace, name, { spec: { paused: !paused } }), `${kind} ${name} is ${paused ? "resumed" : "paused"}`, onClose);
+        }}>
+          <p>{paused ? "It is paused: it keeps running, and Homeport changes nothing of it. After this, Homeport makes up for what was missed." : "A paused cluster keeps running; Homeport changes nothing of it, and replaces no failed machine, until it is resumed."}</p>
+          <Command text={`kubectl patch -n ${namespace} ${of.plural}.${of.group} ${name} --type merge -p '{"spec":{"paused":${!paused}}}'`} />
+          <button type="submit" class="main">{verb}</button>
+        </form>
+      )}
     </Dialog>
   );
 }

@@ -32,7 +32,7 @@ export function clock(time: string): string {
 export function tone(state: string, healthy?: boolean | null): string {
   if (healthy === true) return "good";
   if (/^(Available|Ready|Running|Provisioned|Bound|Active|True|Succeeded|Healthy)$/.test(state)) return "good";
-  if (/Fail|Error|Unavailable|^Not |False|Unknown|Degraded/.test(state)) return "bad";
+  if (/Fail|Error|Expired|Unavailable|^Not |False|Unknown|Degraded/.test(state)) return "bad";
   return healthy === false || state ? "busy" : "none";
 }
 
@@ -42,7 +42,8 @@ export function State({ state, healthy }: { state: string; healthy?: boolean | n
 }
 
 export function Bar({ done, of }: { done: number; of: number }) {
-  const share = of ? Math.min(1, done / of) : 0;
+  if (!of) return <span class="counted faint">no machines yet</span>;
+  const share = Math.min(1, done / of);
   return (
     <span class="counted">
       <progress max={1} value={share} aria-label={`${done} of ${of} ready`} />
@@ -189,10 +190,10 @@ export function Dialog(props: { title: string; onClose: () => void; wide?: boole
   );
 }
 
-export function Command({ text }: { text: string }) {
+export function Command({ text, label = "The same in a terminal:" }: { text: string; label?: string }) {
   return (
     <p class="command">
-      <span class="faint">The same in a terminal:</span> <code>{text}</code>{" "}
+      <span class="faint">{label}</span> <code>{text}</code>{" "}
       <button type="button" onClick={() => void navigator.clipboard?.writeText(text)}>Copy</button>
     </p>
   );

@@ -54,6 +54,10 @@ def test_platforms_and_topologies_change_one_field() -> None:
     [change] = upgrade(tenant, [], "v1.34.2")
     assert change.patch == {"spec": {"kubernetesVersion": "v1.34.2"}}
     assert change.after["spec"]["workers"] == {"replicas": 2}
+    del tenant["spec"]["kubernetesVersion"]  # the version is a default of the platform
+    tenant["status"] = {"observedState": {"kubernetesVersion": "v1.34.2"}}
+    with pytest.raises(NoUpgrade, match=r"v1\.33\.0 is older than v1\.34\.2"):
+        upgrade(tenant, [], "v1.33.0")
     deployment = Unstructured(
         {
             "apiVersion": "k0rdent.mirantis.com/v1beta1",

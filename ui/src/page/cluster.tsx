@@ -4,6 +4,7 @@ import { amend, href, route } from "../route";
 import { age, ObjectLink, State, Table, useTopic, type Column } from "../ui";
 import { Actions } from "../act";
 import { clusterOf, spaceOf, walk, type Branch } from "../branch";
+import { ClusterAccess, ClusterAddons } from "./access";
 import { ObjectLogs } from "./logs";
 import { Happened } from "./timeline";
 import { Filter, MachineTable } from "./machines";
@@ -15,6 +16,7 @@ export function Cluster() {
   const tab = route.value.query.get("tab") ?? "tree";
   const [state, error] = useTopic<Tree>("tree", { kind, namespace, name }, (_, message) => message);
   const tree = state?.tree;
+  const version = tree ? tree.version || walk(tree).find((each) => each.version && each.role === "Control plane")?.version : "";
   return (
     <>
       <h1>{name} <small>{kind} in {namespace}</small></h1>
@@ -24,14 +26,14 @@ export function Cluster() {
       {tree && (
         <>
           <p class="sum">
-            <State state={tree.state} healthy={tree.healthy} /> {tree.version && <span>{tree.version}</span>}{" "}
+            <State state={tree.state} healthy={tree.healthy} /> {version && <span>{version}</span>}{" "}
             <ObjectLink kind={tree.kind} apiVersion={tree.apiVersion} namespace={tree.namespace} name={tree.name} label="Edit" />
             {state.reading && <span class="faint" role="status"> reading the machines …</span>}
           </p>
           {state.cause && <p class="cause banner" role="alert">{state.cause}</p>}
           <Actions kind={tree.kind} apiVersion={tree.apiVersion} namespace={namespace} name={name} tree={tree} />
           <nav class="tabs" aria-label="Parts of the cluster">
-            {["tree", "machines", "conditions", "timeline", "logs"].map((each) => (
+            {["tree", "machines", "conditions", "timeline", "add-ons", "logs", "access"].map((each) => (
               <a key={each} href={href(route.value.parts, { tab: each })} aria-current={tab === each ? "page" : undefined}
                 onClick={(event) => { event.preventDefault(); amend({ tab: each }); }}>{each}</a>
             ))}
@@ -39,6 +41,8 @@ export function Cluster() {
           {tab === "tree" && <ul class="tree" aria-label={`Objects of ${name}`}><Node branch={tree} level={1} /></ul>}
           {tab === "machines" && <MachineTable cluster={clusterOf(tree)} namespace={spaceOf(tree)} />}
           {tab === "conditions" && <Matrix tree={tree} />}
+          {tab === "add-ons" && <ClusterAddons tree={tree} />}
+          {tab === "access" && <ClusterAccess tree={tree} namespace={namespace} name={name} />}
           {tab === "logs" && <ObjectLogs kind={kind} namespace={namespace} name={name} />}
           {tab === "timeline" && <Happened namespace={spaceOf(tree)} about={clusterOf(tree)} objects />}
         </>
@@ -78,10 +82,12 @@ type Told = Branch["conditions"][number] & { of: Branch };
 function Matrix({ tree }: { tree: Branch }) {
   const wanted = (route.value.query.get("q") ?? "").toLowerCase();
   const all = walk(tree).flatMap((each) => each.conditions.map((c): Told => ({ ...c, of: each })));
+  // What is not as it should be comes first.
+  all.sort((a, b) => Number(b.of.healthy === false && b.status !== "True") - Number(a.of.healthy === false && a.status !== "True"));
   const rows = all.filter((each) => `${each.of.kind} ${each.of.name} ${each.type} ${each.status} ${each.message ?? ""}`.toLowerCase().includes(wanted));
   const columns: Column<Told>[] = [
     { name: "Object", of: (c) => <ObjectLink {...c.of} />, sort: (c) => `${c.of.kind} ${c.of.name}`, width: "minmax(0, 2fr)" },
-    { name: "Condition", of: (c) => c.type, sort: (c) => c.type, width: "minmax(0, 1.4fr)" },
+    { name: "Condition", of: (c) => c.type, sort: (c) => c.type, width: "minmax(0, 1.7fr)" },
     { name: "Status", of: (c) => c.status, sort: (c) => c.status, width: "5rem" },
     { name: "Since", of: (c) => age(c.lastTransitionTime), sort: (c) => c.lastTransitionTime ?? "", width: "5rem" },
     { name: "Message", of: (c) => <span title={c.message || c.reason}>{c.message || c.reason}</span>, width: "minmax(0, 3fr)" },

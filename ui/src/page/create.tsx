@@ -14,22 +14,24 @@ import { Command, report } from "../ui";
 import { document_ } from "../yaml";
 
 const APIS = [
-  { kind: "TenantCluster", text: "A tenant cluster of Butler's API. Only its name is required." },
-  { kind: "ClusterDeployment", text: "A cluster from a ClusterTemplate of k0rdent's API." },
-  { kind: "Cluster", text: "A Cluster API cluster from a ClusterClass." },
+  { kind: "TenantCluster", group: "butler.butlerlabs.dev", text: "A tenant cluster of Butler's API. Only its name is required." },
+  { kind: "ClusterDeployment", group: "k0rdent.mirantis.com", text: "A cluster from a ClusterTemplate of k0rdent's API." },
+  { kind: "Cluster", group: "cluster.x-k8s.io", text: "A Cluster API cluster from a ClusterClass." },
 ];
 
 export function Create() {
-  const chosen = route.value.query.get("api") ?? "TenantCluster";
-  const kind = kinds.value.find((each) => each.kind === chosen && APIS.some((api) => api.kind === each.kind));
+  const found = APIS.flatMap((api) => kinds.value.filter((each) => each.kind === api.kind && each.group === api.group).map((kind) => ({ ...api, of: kind })));
+  const chosen = route.value.query.get("api") ?? found[0]?.kind;
+  const kind = found.find((each) => each.kind === chosen)?.of;
   return (
     <>
       <h1>Create a cluster</h1>
       <fieldset class="choice"><legend>API</legend>
-        {APIS.filter((api) => kinds.value.some((each) => each.kind === api.kind)).map((api) => (
+        {found.map((api) => (
           <label key={api.kind}><input type="radio" name="api" checked={api.kind === chosen} onChange={() => amend({ api: api.kind })} /> <b>{api.kind}</b> <span class="faint">{api.text}</span></label>
         ))}
       </fieldset>
+      {kinds.value.length > 0 && !kind && <p class="lonely">This API server has no {chosen ?? "kind that creates clusters"}.</p>}
       {kind && <Form key={kind.kind} kind={kind} />}
     </>
   );
@@ -112,22 +114,26 @@ function Form({ kind }: { kind: Kind }) {
   return (
     <form class="form" onSubmit={(event) => { event.preventDefault(); void write(!checked); }}>
       {problem && <p class="cause banner" role="alert">{problem}</p>}
-      <Discovery namespace={namespace} onFound={setChoices} />
-      {text === null ? (
-        <Offered.Provider value={choices}>
-          <label>Name <input required value={name} pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?" onInput={(event) => meta({ name: event.currentTarget.value })} /><Wrong text={errors["metadata.name"]} /></label>
-          <label>Namespace <input required value={namespace} onInput={(event) => meta({ namespace: event.currentTarget.value })} /></label>
+      <Offered.Provider value={choices}>
+      {text === null && (
+        <>
+          <label><span class="name needed">Name</span> <input required value={name} pattern="[a-z0-9]([a-z0-9\-]*[a-z0-9])?" onInput={(event) => meta({ name: event.currentTarget.value })} /><Wrong text={errors["metadata.name"]} /></label>
+          <label><span class="name needed">Namespace</span> <input required value={namespace} onInput={(event) => meta({ namespace: event.currentTarget.value })} /><Wrong text={errors["metadata.namespace"]} /></label>
           {found.length > 0 && (
-            <label><span>{blueprint}</span> <select required value={blueprintOf(api, body)} onChange={(event) => { const next = found.find((each) => `${each.namespace}/${each.name}` === event.currentTarget.value); if (next) change(chooseBlueprint(api, body, next)); }}>
+            <label><span class="name needed">{blueprint}</span> <select required value={blueprintOf(api, body)} onChange={(event) => { const next = found.find((each) => `${each.namespace}/${each.name}` === event.currentTarget.value); if (next) change(chooseBlueprint(api, body, next)); }}>
               <option value="">choose …</option>
               {found.map((each) => <option key={each.namespace + each.name} value={`${each.namespace}/${each.name}`}>{each.name} in {each.namespace}</option>)}
             </select>{chosen?.text && <small class="faint">{chosen.text}</small>}</label>
           )}
+        </>
+      )}
+      <Discovery namespace={namespace} onFound={setChoices} />
+      {text === null ? (
           <Fields key={version} schema={schema} value={toForm(api, body.spec)} at="spec" errors={errors} onChange={(spec) => change({ ...body, spec: fromForm(api, spec) })} level={0} />
-        </Offered.Provider>
       ) : (
         <label class="editor">YAML <textarea rows={24} spellcheck={false} value={text} onInput={(event) => { setText(event.currentTarget.value); setChecked(null); }} /></label>
       )}
+      </Offered.Provider>
       <p class="actions"><button type="button" onClick={() => void edit()}>{text === null ? "Edit as YAML" : "Back to the form"}</button></p>
       {text === null && <details><summary>Manifest</summary><pre tabIndex={0}>{document_(body)}</pre></details>}
       {api === "TenantCluster" && <Quota body={body} />}

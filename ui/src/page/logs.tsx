@@ -35,7 +35,7 @@ export function Logs() {
         {containers.length > 1 && <label>Container <select value={container} onChange={(event) => amend({ container: event.currentTarget.value })}>{containers.map((each) => <option key={each}>{each}</option>)}</select></label>}
         <label>Lines with <input type="search" value={text} placeholder="for example default/harbour" onChange={(event) => amend({ text: event.currentTarget.value })} /></label>
       </p>
-      {!pod && <p class="lonely">Choose a Pod. Homeport's own controllers are in Pods of the namespaces that end with -system.</p>}
+      {!pod && <p class="lonely">Choose a Pod. Homeport's own controllers are containers of homeport-system/homeport. What they logged about one cluster or machine is on the Logs tab of its page.</p>}
       {ready && <PodLog key={pod + container + text} pod={pod} container={container} text={text} />}
     </>
   );
@@ -55,6 +55,20 @@ export function Console({ namespace, machine }: { namespace: string; machine: st
   );
 }
 
+const HEAD = new Set(["time", "level", "logger", "event", "controller", "object", "timestamp", "msg", "message"]);
+
+/** A line of a structured log as a person reads it; others stay as they are. */
+export function spoken(line: string): string {
+  if (!line.startsWith("{")) return line;
+  let found: any;
+  try { found = JSON.parse(line); } catch { return line; }
+  const text = found.event ?? found.msg ?? found.message;
+  if (typeof text !== "string") return line;
+  const rest = Object.entries(found).filter(([name]) => !HEAD.has(name)).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  const head = [String(found.time ?? found.timestamp ?? "").slice(0, 23).replace("T", " "), String(found.level ?? "").padEnd(7), [found.controller, found.object].filter(Boolean).join(" ")];
+  return `${head.filter((each) => each.trim()).join(" ")}: ${[text, ...rest].join(" ")}`;
+}
+
 /** Follows a subscription of lines; only those in view are elements. */
 function Lines({ label, topic, options }: { label: string; topic: string; options: object }) {
   const held = useRef<string[]>([]);
@@ -70,7 +84,7 @@ function Lines({ label, topic, options }: { label: string; topic: string; option
       if (message.error) { setProblem(message.error); return; }
       if (message.first) held.current = []; // the connection was lost: all lines come again
       if (message.elsewhere) setElsewhere(message.elsewhere as string);
-      held.current.push(...(message.lines as string[]));
+      held.current.push(...(message.lines as string[]).map(spoken));
       if (held.current.length > MOST) held.current.splice(0, held.current.length - MOST);
       setVersion((before) => before + 1);
     });

@@ -13,11 +13,11 @@ export function Machines() {
 }
 
 const SHOWN: Column<Row>[] = [
-  { name: "Machine", of: (r) => r.name, sort: (r) => r.name, width: "minmax(15rem, 3fr)" },
-  { name: "Cluster", of: (r) => r.values[0], sort: (r) => r.values[0] ?? "" },
+  { name: "Machine", of: (r) => <span title={r.name}>{r.name}</span>, sort: (r) => r.name, width: "minmax(17rem, 3fr)" },
+  { name: "Cluster", of: (r) => r.values[0], sort: (r) => r.values[0] ?? "", width: "minmax(5rem, 1fr)" },
   { name: "State", of: (r) => <State state={r.deleting ? "Deleting" : r.values[1] || r.values[2] || ""} />, sort: (r) => r.values[1] ?? "" },
-  { name: "Version", of: (r) => r.values[3], sort: (r) => r.values[3] ?? "", width: "6rem" },
-  { name: "Node", of: (r) => <span title={r.values[4]}>{r.values[4] ?? "–"}</span>, width: "minmax(9rem, 2fr)" },
+  { name: "Version", of: (r) => r.values[3], sort: (r) => r.values[3] ?? "", width: "8rem" },
+  { name: "Node", of: (r) => (r.values[4] === r.name ? <span class="faint">same name</span> : <span title={r.values[4]}>{r.values[4] ?? "–"}</span>), width: "minmax(7rem, 1.5fr)" },
   { name: "Age", of: (r) => <Age time={r.created} />, sort: (r) => r.created, width: "5rem" },
   { name: "What is wrong", of: (r) => <span title={r.values[5]}>{r.values[5]}</span>, width: "minmax(0, 3fr)" },
 ];

@@ -4,7 +4,7 @@ import { may, send } from "../request";
 import { user } from "../session";
 import { space, home } from "../space";
 import { kinds } from "../kind";
-import { Command, State, Table, type Column } from "../ui";
+import { age, Command, now, State, Table, type Column } from "../ui";
 
 const CONTROLLERS: Column<any>[] = [
   { name: "Controller", of: (c) => c.name, sort: (c) => c.name, width: "minmax(0, 2fr)" },
@@ -28,11 +28,24 @@ export function Plane() {
       {problem && <p class="lonely">{problem.includes("not") ? `This cluster does not report about its plane, or you may not see it: ${problem}` : problem}</p>}
       {state && (
         <>
-          <section><h2>Parts</h2>
-            <table class="plain"><thead><tr><th>Part</th><th>State</th><th>Problem</th></tr></thead>
+          {state.standby && <p class="cause banner" role="alert">The controllers are off: {state.standby}</p>}
+          <section><h2>Components</h2>
+            <table class="plain"><thead><tr><th>Component</th><th>State</th><th>Crashes</th><th>Problem</th></tr></thead>
               <tbody>{(state.parts ?? []).map((each: any) => (
-                <tr key={each.name}><td>{each.name}</td><td><State state={each.state ?? ""} healthy={each.state === "running" ? true : null} /></td><td>{each.error ?? ""}</td></tr>
+                <tr key={each.name}><td>{each.name}</td><td><State state={each.state ?? ""} healthy={each.state === "running" ? true : null} /></td><td>{each.crashes || <span class="faint">–</span>}</td><td class="bad">{each.error ?? ""}</td></tr>
               ))}</tbody></table>
+          </section>
+          {Object.keys(state.blind ?? {}).length > 0 && (
+            <section><h2>Kinds that can't be watched</h2>
+              <ul>{Object.entries(state.blind as Record<string, string>).map(([kind, why]) => <li key={kind}><b>{kind}</b>: {why}</li>)}</ul>
+            </section>
+          )}
+          <Certificates found={state.certificates ?? []} />
+          <section><h2>Backup and kubeconfig</h2>
+            <p>{state.backup ? <>The last backup was written {age(at(state.backup.written))} ago to <code>{state.backup.file}</code>.</> : "No backup of this plane has been written yet."}</p>
+            <Command label="Write one:" text="homeport backup homeport.tar" />
+            {state.kubeconfig && <p>The administrator's kubeconfig is <code>{state.kubeconfig}</code> on the machine of the plane. Those of clusters are on the Access tab of each cluster.</p>}
+            <Command label="Use it in a shell:" text='eval "$(homeport env)"' />
           </section>
           <section><h2>Controllers</h2>
             <Table label="Controllers" rows={state.controllers ?? []} columns={CONTROLLERS} id={(each) => each.name} empty="There are none." />
@@ -40,8 +53,30 @@ export function Plane() {
         </>
       )}
       <Command text="homeport status --controllers" />
-      <Command text="homeport backup" />
     </>
+  );
+}
+
+const at = (seconds: number) => new Date(seconds * 1000).toISOString();
+const DAY = 86_400;
+
+type Certificate = { name: string; file: string; until: number; renewed: boolean };
+
+function Certificates({ found }: { found: Certificate[] }) {
+  if (!found.length) return null;
+  return (
+    <section><h2>Certificates</h2>
+      <table class="plain"><thead><tr><th>Certificate</th><th>Valid for</th><th>Until</th><th>Renewal</th><th>File</th></tr></thead>
+        <tbody>{found.map((each) => {
+          const days = Math.floor((each.until - now.value / 1000) / DAY);
+          return (
+            <tr key={each.name}>
+              <td>{each.name}</td><td><State state={days < 0 ? "Expired" : days === 1 ? "1 day" : `${days} days`} healthy={days >= 30 ? true : days < 0 ? null : false} /></td>
+              <td>{at(each.until).slice(0, 10)}</td><td>{each.renewed ? "automatic" : "by hand"}</td><td><code>{each.file}</code></td>
+            </tr>
+          );
+        })}</tbody></table>
+    </section>
   );
 }
 

@@ -48,7 +48,7 @@ export function Happened({ namespace, about, objects = false }: { namespace: str
             <time dateTime={each.time} title={each.time}>{age(each.time)} ago</time>
             <ObjectLink {...each} />
             <b>{each.reason.split(/(?<=[a-z])(?=[A-Z])/).map((word, index) => <>{index > 0 && <wbr />}{word}</>)}</b>
-            <span>{each.message}</span>
+            <span>{each.source === "condition" && each.reason.startsWith(`${each.message} is `) ? "" : each.message}</span>
             <small class="faint">{[SOURCES[each.source], each.by && `by ${each.by}`, each.count > 1 && `${each.count} times`].filter(Boolean).join(" · ")}</small>
           </li>
         ))}

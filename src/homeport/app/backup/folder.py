@@ -9,6 +9,7 @@ from pathlib import Path
 
 from homeport import __version__
 from homeport.app.backup.archive import write_archive
+from homeport.app.backup.note import note_backup
 from homeport.app.settings import Settings
 from homeport.capi.environment import BackupError
 from homeport.store import StoreError
@@ -47,14 +48,16 @@ class FolderBackups:
 
     def _pack(self, name: str, copied: dict[str, Path]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = self.folder / f"{name}{_ENDING}"
         write_archive(
             copied["database"],
             self._settings.pki,
-            self.folder / f"{name}{_ENDING}",
+            target,
             version=__version__,
             simulated=copied.get("simulated"),
             volumes=copied.get("volumes"),
         )
+        note_backup(self._settings.data, target)
 
     async def delete(self, name: str) -> None:
         await asyncio.to_thread((self.folder / f"{name}{_ENDING}").unlink, missing_ok=True)

@@ -22,6 +22,7 @@ from homeport.apiserver.auth.file import make_private_dir
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.app.backup.copy import copy_database, copy_volumes
 from homeport.app.backup.folder import FolderBackups
+from homeport.app.backup.note import last_backup
 from homeport.app.hint import on_data, up_command
 from homeport.app.memory import frugal
 from homeport.app.object.deployment import Deployments
@@ -45,6 +46,7 @@ from homeport.app.plane.web import Web
 from homeport.app.platform import Platform
 from homeport.app.report.describe import describe
 from homeport.app.report.description import Description
+from homeport.app.report.expiry import certificates
 from homeport.app.report.part import Part
 from homeport.app.settings import Settings
 from homeport.app.simulation.event import SimulatorEvents
@@ -327,7 +329,7 @@ class Plane:
     def _describe(self, server: EmbeddedServer, parts: Supervisor) -> Description:
         store = server.store
         buckets = {bucket: store.count(bucket) for bucket in sorted(store.buckets())}
-        return describe(
+        described = describe(
             parts.parts,
             parts.managers,
             objects={bucket: count for bucket, count in buckets.items() if count},
@@ -337,6 +339,12 @@ class Plane:
             processes=self._binaries.running() if self._binaries is not None else {},
             standby=self._standby.why if self._standby is not None else "",
             elsewhere=[worker.report for worker in self._workers],
+        )
+        return msgspec.structs.replace(
+            described,
+            certificates=certificates(server.pki),
+            backup=last_backup(self._settings.data),
+            kubeconfig=str(self._settings.kubeconfig),
         )
 
 

@@ -97,6 +97,22 @@ class ControllerState(msgspec.Struct, frozen=True, rename="camel"):
     unfinished: list[Unfinished]
 
 
+class CertificateState(msgspec.Struct, frozen=True):
+    """`until` is in seconds since 1970; `renewed`: the plane issues it again by itself before that."""
+
+    name: str
+    file: str
+    until: float
+    renewed: bool
+
+
+class BackupState(msgspec.Struct, frozen=True):
+    """`file` may have been moved since; `written` is in seconds since 1970."""
+
+    file: str
+    written: float
+
+
 class Description(msgspec.Struct, frozen=True, rename="camel"):
     revision: int  # of the store; 0 on a cluster of others
     objects: dict[str, int]
@@ -110,3 +126,6 @@ class Description(msgspec.Struct, frozen=True, rename="camel"):
     under_way: list[Finding] = []
     processes: dict[str, int] = {}  # of hosted control planes on this machine: program > how many run
     standby: str = ""  # why the controllers are off; '': they work
+    certificates: list[CertificateState] = []  # of the plane itself
+    backup: BackupState | None = None  # the last one
+    kubeconfig: str = ""  # of the administrator, on the machine of the plane

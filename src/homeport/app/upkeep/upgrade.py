@@ -69,8 +69,8 @@ def _check(current: str, to: str) -> None:
 
 
 def _observed(root: Unstructured) -> str:
-    status = root.get("status") or {}
-    return str(status.get("kubernetesVersion") or "")
+    observed = (root.get("status") or {}).get("observedState") or {}
+    return str(observed.get("kubernetesVersion") or "")
 
 
 def _deployment(root: Unstructured, to: str) -> Change:

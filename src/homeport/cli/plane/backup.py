@@ -22,6 +22,7 @@ from homeport.cli.output import check_folder
 def command(file: Path, data: Path, force: bool) -> None:
     """Write database, keys and volumes of DIR to FILE (mode 0600). Works whether or not the plane is running."""
     from homeport.app.backup.archive import write_archive
+    from homeport.app.backup.note import note_backup
     from homeport.client.errors import ApiError
     from homeport.store import StoreError
 
@@ -43,6 +44,7 @@ def command(file: Path, data: Path, force: bool) -> None:
             simulated=copied.simulated,
             volumes=copied.volumes,
         )
+        note_backup(settings.data, target)
     finally:
         copied.database.unlink(missing_ok=True)
         for folder in (copied.simulated, copied.volumes):
