@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Response, expect, sync_playwright
 
 from e2e.cluster import Cluster
 
@@ -100,6 +100,15 @@ class Visit:
         return self.page.inner_text(selector)
 
 
+def status_of(answer: Response) -> int:
+    """That of the API server, where the page asked it for something."""
+    return int(answer.headers.get("x-homeport-status") or answer.status)
+
+
+def asked_of(answer: Response) -> str:
+    return f"{answer.url} {answer.request.post_data or ''}"[:300]
+
+
 def log_in(browser: Browser, link: str, **options: Any) -> Visit:
     context: BrowserContext = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
     page = context.new_page()
@@ -107,7 +116,7 @@ def log_in(browser: Browser, link: str, **options: Any) -> Visit:
     visit = Visit(page)
     page.on("console", lambda said: visit.complaints.append(said.text) if said.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: visit.complaints.append(str(error)))
-    page.on("response", lambda answer: visit.answers.append((answer.status, answer.url)))
+    page.on("response", lambda answer: visit.answers.append((status_of(answer), asked_of(answer))))
     page.goto(link)
     page.wait_for_selector("main h1")
     return visit

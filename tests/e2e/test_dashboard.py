@@ -26,6 +26,8 @@ PAGES = (
     "#/cluster/Cluster/default/harbour?tab=machines",
     "#/cluster/Cluster/default/harbour?tab=conditions",
     "#/cluster/Cluster/default/harbour?tab=timeline",
+    "#/cluster/Cluster/default/harbour?tab=add-ons",
+    "#/cluster/Cluster/default/harbour?tab=access",
     "#/machines",
     "#/create",
     "#/timeline",
@@ -102,6 +104,8 @@ def test_the_code_leaves_the_address_and_works_once(site: Site, browser: Browser
     link = site.link()
     first = log_in(browser, link)
     assert "code" not in first.page.url
+    history = first.page.context.new_cdp_session(first.page).send("Page.getNavigationHistory")["entries"]
+    assert [each["url"] for each in history if "code" in each["url"]] == []
     other = browser.new_context().new_page()
     other.goto(link)
     expect(other.locator("main")).to_contain_text("used already")
@@ -143,6 +147,8 @@ def test_at_twice_the_size_nothing_is_cut_off_and_the_page_does_not_scroll_sidew
         opened(visit, address)
         if wide := visit.page.evaluate(OUTSIDE):
             found[address] = wide
+        visit.page.context.new_cdp_session(visit.page).send("Runtime.evaluate", {"expression": AXE.read_text()})
+        assert visit.page.evaluate("async () => (await axe.run()).violations.map(v => [v.id, v.nodes[0].html])") == []
     assert found == {}
     visit.page.context.close()
 
@@ -300,6 +306,36 @@ def test_the_tree_follows_a_change(visit: Visit, site: Site) -> None:
     assert visit.complaints == []
 
 
+def tab_to(visit: Visit, name: str) -> None:
+    """With the keyboard alone."""
+    focused = "() => (document.activeElement.ariaLabel || document.activeElement.textContent).trim()"
+    for _ in range(MOST_KEYS):
+        visit.page.keyboard.press("Tab")
+        if visit.page.evaluate(focused) == name:
+            return
+    pytest.fail(f"the Tab key does not come to {name!r}")
+
+
+def test_a_cluster_is_scaled_without_a_pointer(visit: Visit, site: Site) -> None:
+    visit.go("#/cluster/Cluster/default/harbour")
+    expect(visit.page.get_by_role("button", name="Scale")).to_be_visible()
+    tab_to(visit, "Scale")
+    visit.page.keyboard.press("Enter")
+    dialog = visit.page.get_by_role("dialog")
+    expect(dialog.get_by_label("What")).to_have_value("0")
+    expect(dialog).to_contain_text("MachineDeployment harbour-workers")
+    dialog.get_by_label("Replicas").focus()  # as Tab does it, whose order another test checks
+    visit.page.keyboard.press("ArrowUp")
+    expect(dialog).to_contain_text("1 machine will be created.")
+    visit.page.keyboard.press("Enter")
+    replicas = ("get", "machinedeployment/harbour-workers", "-o", "jsonpath={.spec.replicas}")
+    expect(visit.page.locator(".notice.good")).to_contain_text("3 desired")
+    assert site.kubectl.ok(*replicas) == "3"
+    site.kubectl.ok("scale", "machinedeployment/harbour-workers", "--replicas=2")
+    workers = visit.page.locator('li[data-object="MachineDeployment/harbour-workers"] > .leaf')
+    expect(workers).to_contain_text("2 of 2 ready")
+
+
 def test_a_change_is_reviewed_before_it_is_applied(visit: Visit, site: Site) -> None:
     visit.go("#/object/cluster.x-k8s.io/clusters/default/harbour")
     text = visit.page.locator("textarea")
@@ -324,8 +360,29 @@ def test_two_who_change_the_same_see_both_sides(visit: Visit, site: Site) -> Non
     text.fill(text.input_value().replace("  replicas: 2\n", "  replicas: 4\n", 1))
     visit.page.get_by_role("button", name="Review the change").click()
     expect(visit.page.get_by_role("alert")).to_contain_text("the object has been modified")
-    expect(visit.page.locator(".diff")).to_contain_text("somebody-else")
+    conflict = visit.page.get_by_role("region", name="Conflict")
+    expect(conflict.locator(".diff").first.locator(".add", has_text="somebody-else")).to_be_visible()
+    expect(conflict.locator(".diff").last.locator(".add", has_text="replicas: 4")).to_be_visible()
     assert site.kubectl.ok("get", "machinedeployment/harbour-workers", "-o", "jsonpath={.spec.replicas}") == "2"
+    visit.page.get_by_role("button", name="Put my change on their version").click()
+    expect(conflict).to_have_count(0)
+    expect(text).to_have_value(re.compile("somebody-else"))
+    visit.page.get_by_role("button", name="Review the change").click()
+    written = visit.page.get_by_role("region", name="The change")
+    expect(written.locator(".diff .add")).to_have_text(re.compile(r"^\+ +replicas: 4$"))
+    expect(written.locator(".diff .del")).to_have_text(re.compile(r"^- +replicas: 2$"))
+
+
+def test_an_object_that_is_deleted_while_it_is_edited_says_so_and_the_text_stays(visit: Visit, site: Site) -> None:
+    site.kubectl.ok("create", "configmap", "short", "--from-literal=a=b")
+    visit.go("#/object/core/configmaps/default/short")
+    text = visit.page.locator("textarea")
+    expect(text).to_be_visible()
+    text.fill(text.input_value().replace("a: b", "a: something long"))
+    site.kubectl.ok("delete", "configmap/short")
+    visit.page.get_by_role("button", name="Review the change").click()
+    expect(visit.page.get_by_role("alert")).to_contain_text("ConfigMap short was deleted meanwhile")
+    expect(text).to_have_value(re.compile("something long"))
 
 
 def test_deletion_lists_the_machines_and_asks_for_the_name(visit: Visit, site: Site) -> None:
@@ -367,6 +424,10 @@ def test_the_keyboard_finds_everything(visit: Visit) -> None:
     expect(visit.page.get_by_role("dialog").get_by_role("option").first).to_contain_text("harbour")
     visit.page.keyboard.press("Enter")
     expect(visit.page.locator("main h1")).to_contain_text("harbour")
+    visit.page.keyboard.press("Control+k")
+    visit.page.keyboard.type("time")
+    visit.page.keyboard.press("Escape")  # one is enough, also with a text
+    expect(visit.page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_the_palette_is_open_and_focused_before_anything_else_happens(visit: Visit) -> None:
@@ -493,6 +554,15 @@ def test_the_cookie_is_worth_nothing_at_the_api(keys: Keys, site: Site) -> None:
     assert json.loads(done.stdout)["code"] in (401, 403)
 
 
+def test_no_half_of_a_key_and_no_code_is_in_the_log_or_in_an_address(site: Site, keys: Keys) -> None:
+    assert ask(keys.address, "POST", "request", keys.headers, LIST)[0] == 200
+    assert ask(keys.address, "POST", "session", {"Origin": keys.origin}, {"code": "c0de" * 8})[0] == 401
+    assert ask(keys.address, "GET", f"session?key={keys.key}", {**keys.headers, "X-Homeport-Key": ""})[0] == 401
+    written = (site.data / "homeport.log").read_text()
+    for secret in (keys.key, keys.cookie.partition("=")[2], "c0de" * 8):
+        assert secret not in written
+
+
 def test_answers_carry_a_strict_policy(keys: Keys) -> None:
     _, (headers, _) = ask(keys.address, "GET", "", {})
     policy = headers["Content-Security-Policy"]
@@ -535,6 +605,12 @@ def test_a_user_of_one_namespace_sees_it_and_nothing_else(site: Site, browser: B
     assert "harbour" not in visit.text("body")
     visit.go("#/kinds/core/configmaps?ns=janes")
     expect(visit.page.get_by_role("table")).to_contain_text("hers")
+    for address in (*(each for each in PAGES if "harbour" not in each), "#/create?api=ClusterDeployment"):
+        visit.go(f"{address}{'&' if '?' in address else '?'}ns=janes")
+        expect(visit.page.locator("main h1")).to_be_visible()
+        expect(visit.page.locator("main")).not_to_contain_text("Reading")
+        assert "harbour" not in visit.text("body"), address
+    assert [each for each in visit.answers if each[0] == 403] == []
     visit.go("#/object/cluster.x-k8s.io/clusters/default/harbour")
     expect(visit.page.get_by_role("alert")).to_contain_text("forbidden")
     visit.go("#/cluster/Cluster/default/harbour")
@@ -544,7 +620,6 @@ def test_a_user_of_one_namespace_sees_it_and_nothing_else(site: Site, browser: B
     visit.go("#/logs")
     expect(visit.page.locator("main")).to_contain_text("Choose a Pod")
     expect(visit.page.locator("main")).not_to_contain_text("forbidden")
-    assert [each for each in visit.answers if each[0] == 403] == []
     visit.page.context.close()
 
 
@@ -572,6 +647,13 @@ def test_a_right_that_is_taken_away_empties_the_page(site: Site, browser: Browse
     expect(visit.page.get_by_role("table")).to_contain_text("hers")
     site.kubectl.ok("delete", "rolebinding/jane", "-n", "janes")
     expect(visit.page.locator("main")).not_to_contain_text("hers")
+    expect(visit.page.locator("main")).to_contain_text("you may not watch configmaps in namespace janes")
+    visit.go("#/?ns=janes")
+    expect(visit.page.locator("main")).to_contain_text("no clusters in namespace janes")
+    site.kubectl.ok("delete", "rolebinding/clusters", "-n", "janes")
+    said = visit.page.get_by_role("alert").filter(has_text="you may not watch")
+    expect(said).to_be_visible()  # and not that there are no clusters
+    expect(visit.page.locator("main")).not_to_contain_text("There are no clusters")
     visit.page.context.close()
 
 
@@ -579,6 +661,6 @@ def test_an_account_that_is_deleted_is_logged_out_of_everything(site: Site, brow
     visit = log_in(browser, site.link("--kubeconfig", str(jane), "--data", str(site.data)))
     site.kubectl.ok("delete", "serviceaccount/jane", "-n", "janes")
     visit.go("#/object/core/configmaps/janes/kube-root-ca.crt")
-    expect(visit.page.get_by_role("alert")).to_be_visible()
+    expect(visit.page.get_by_role("alert")).to_contain_text("the API server no longer accepts your credential")
     assert visit.page.locator("textarea").count() == 0
     visit.page.context.close()

@@ -41,7 +41,8 @@ export async function completed(base: Schema, api: string, chosen: Blueprint | u
       properties: Object.fromEntries(chosen.variables!.map((each) => [each.name, plain(each.schema)])),
     };
     const inner = { ...topology, properties: { ...topology.properties, classRef: { hidden: true }, variables }, required: [...(topology.required ?? []), "variables"] };
-    return { ...base, properties: { ...base.properties, topology: inner }, required: [...(base.required ?? []), "topology"] };
+    const hidden = { controlPlaneRef: { hidden: true }, infrastructureRef: { hidden: true } }; // the class makes these
+    return { ...base, properties: { ...base.properties, ...hidden, topology: inner }, required: [...(base.required ?? []), "topology"] };
   }
   return base;
 }

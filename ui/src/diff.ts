@@ -18,7 +18,7 @@ export function diff(before: string, after: string, around = 3): Line[] {
     if (near[i]) { made.push(all[i]!); continue; }
     let until = i;
     while (until < all.length && !near[until]) until++;
-    made.push({ sign: "…", text: `${until - i} equal lines` });
+    made.push({ sign: "…", text: until - i === 1 ? "1 equal line" : `${until - i} equal lines` });
     i = until - 1;
   }
   return made;

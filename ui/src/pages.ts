@@ -1,6 +1,6 @@
 // What the navigation shows.
 import { computed, signal } from "@preact/signals";
-import { send } from "./request";
+import { mayReach, send } from "./request";
 
 const ALWAYS = [
   { name: "Clusters", parts: [] as string[] },
@@ -24,6 +24,7 @@ export const pages = computed(() => (simulators.value.length ? [...ALWAYS, { nam
 
 export async function findSimulators(): Promise<void> {
   try {
+    if (!(await mayReach("get", "/homeport/sim"))) return;
     simulators.value = (JSON.parse((await send("GET", "/homeport/sim")).text) as { name: string }[]).map((each) => each.name);
   } catch {
     simulators.value = [];

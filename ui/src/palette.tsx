@@ -44,6 +44,7 @@ export function Palette() {
         onKeyDown={(event) => {
           if (event.key === "ArrowDown") { event.preventDefault(); setAt(Math.min(at + 1, found.length - 1)); }
           if (event.key === "ArrowUp") { event.preventDefault(); setAt(Math.max(at - 1, 0)); }
+          if (event.key === "Escape") { event.preventDefault(); onClose(); } // a search field would only lose its text
           if (event.key === "Enter") { event.preventDefault(); setEntered(true); }
         }} />
       <ul id="found" class="found" role="listbox" aria-label="Results">

@@ -24,13 +24,18 @@ export async function send(
   }
   const text = await answer.text();
   const status = Number(answer.headers.get("X-Homeport-Status") ?? answer.status);
-  if (answer.status === 401) ended();
+  if (answer.status === 401) ended(told(text));
   if (status >= 300) {
     let parsed: any = null;
     try { parsed = JSON.parse(text); } catch { /* plain text */ }
     throw new Refusal(status, parsed?.message ?? text.slice(0, 300), parsed);
   }
   return { text, warning: answer.headers.get("X-Homeport-Warning") ?? "" };
+}
+
+/** Why the session ended, where the server knows. */
+function told(text: string): string | undefined {
+  try { return JSON.parse(text).ended; } catch { return undefined; }
 }
 
 /** Work that the server of the page does as the user, outside the API server. */
@@ -56,10 +61,14 @@ export async function get(path: string): Promise<any> {
 
 export async function may(verb: string, group: string, resource: string, namespace: string, name = ""): Promise<boolean> {
   const [plural, subresource = ""] = resource.split("/");
-  const review = {
-    apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview",
-    spec: { resourceAttributes: { verb, group, resource: plural, subresource, namespace, name } },
-  };
+  return review({ resourceAttributes: { verb, group, resource: plural, subresource, namespace, name } });
+}
+
+/** For paths that are no objects. */
+export const mayReach = (verb: string, path: string): Promise<boolean> => review({ nonResourceAttributes: { verb, path } });
+
+async function review(spec: object): Promise<boolean> {
+  const review = { apiVersion: "authorization.k8s.io/v1", kind: "SelfSubjectAccessReview", spec };
   const path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
   return Boolean(JSON.parse((await send("POST", path, JSON.stringify(review))).text).status?.allowed);
 }

@@ -50,8 +50,10 @@ function written(object: any, owner: Owner, tree: Branch): Target[] | null {
   ];
 }
 
+/** Workers first: they are scaled more often. */
 function below(tree: Branch): Target[] {
-  return walk(tree).flatMap((each): Target[] => {
+  const found = walk(tree).sort((a, b) => Number(a.kind.endsWith("ControlPlane")) - Number(b.kind.endsWith("ControlPlane")));
+  return found.flatMap((each): Target[] => {
     const kind = byKind(each.kind, each.apiVersion);
     if (!kind || !SCALED.has(each.kind) || !each.replicas) return [];
     return [{ kind, namespace: each.namespace, name: each.name, label: `${each.kind} ${each.name}`, current: desired(each), least: 0, most: MOST, sub: "scale", patch: (replicas) => ({ spec: { replicas } }) }];

@@ -33,7 +33,9 @@ class TooMany(Exception):
 class Person:
     """The user's own connection. Each feed lives while somebody listens, and a little longer."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, rejected: Callable[[], None] = lambda: None) -> None:
+        """`rejected` is called when the API server no longer accepts the credential."""
+        self._rejected = rejected
         self.client = HttpClient(config)
         self._feeds: dict[tuple[Resource, str], Feed] = {}
         self._lingering: dict[tuple[Resource, str], asyncio.TimerHandle] = {}
@@ -127,10 +129,10 @@ class Person:
                 try:
                     allowed = await self.may("watch", feed.resource, feed.namespace)
                 except ApiError as error:
-                    if error.http_code != 401:
-                        continue  # no answer is no proof that a right is gone
-                    feed.deny("you are no longer logged in: run `homeport dashboard` again")
-                    continue
+                    if error.http_code == 401:
+                        self._rejected()
+                        return
+                    continue  # no answer is no proof that a right is gone
                 where = f" in namespace {feed.namespace}" if feed.namespace else ""
                 feed.deny("" if allowed else f"you may not watch {feed.resource.plural}{where}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -10,17 +11,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+import orjson
 import pytest
 
 from homeport.api.meta import Resource
 from homeport.client.config import Impersonation
+from homeport.client.credential import Static
+from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
+from homeport.client.protocol import Key
 from homeport.dashboard.login import log_in
 from homeport.dashboard.session import IDLE_SECONDS, LONGEST_SECONDS
 from homeport.dashboard.wire.stream import MOST_TOPICS
 from unit.dashboard.stage import Stage, open_stage, receive
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 ROWS = {"open": "rows", "with": {"group": "", "plural": "configmaps", "namespace": "default", "columns": []}}
 LIST = {"method": "GET", "path": "/api/v1/namespaces/default/configmaps"}
 
@@ -261,3 +268,55 @@ async def test_a_page_in_view_is_logged_out_after_twelve_hours_all_the_same(stag
     await receive(socket, 8)
     assert (await stage.ask(LIST))[0] == 401
     await socket.close()
+
+
+async def sailor(stage: Stage, tmp_path: Path) -> Stage:
+    """Logged in with the token of a ServiceAccount, which may read ConfigMaps."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sailor", "namespace": "default"}}
+    await stage.client.create(account, kind=ACCOUNTS)
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "sailor"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": "sailor", "namespace": "default"}],
+    }
+    await stage.client.create(role, kind=BINDINGS)
+    admin = load(tmp_path / "config")
+    async with HttpClient(admin) as client:
+        path = "/api/v1/namespaces/default/serviceaccounts/sailor/token"
+        body = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}'
+        token = orjson.loads((await client.raw("POST", path, body)).check(path))["status"]["token"]
+    link, _ = await log_in(replace(admin, credential=Static(f"Bearer {token}")), stage.address)
+    code = {"code": link.partition("#code=")[2]}
+    async with stage.http.post(f"{stage.address}session", json=code, headers={"Origin": stage.origin}) as answer:
+        return replace(stage, key=(await answer.json())["key"], cookie=answer.headers["Set-Cookie"].partition(";")[0])
+
+
+REVOKED = "the API server no longer accepts your credential"
+SAILOR = Key("default", "sailor")
+
+
+async def test_a_request_with_a_revoked_token_ends_the_session(stage: Stage, tmp_path: Path) -> None:
+    sailing = await sailor(stage, tmp_path)
+    assert (await sailing.ask(LIST))[0] == 200
+    await stage.client.delete(ACCOUNTS, SAILOR)
+    assert REVOKED in (await sailing.ask(LIST))[1]
+    status, text = await sailing.ask(LIST)
+    assert (status, REVOKED in text) == (401, False)  # there is no such session any more
+    assert (await stage.ask(LIST))[0] == 200  # others have theirs
+
+
+async def test_an_open_stream_of_a_revoked_token_is_closed_and_says_why(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeport.dashboard.person.CHECK_SECONDS", 0.1)
+    sailing = await sailor(stage, tmp_path)
+    socket = await sailing.connect()
+    await socket.send_json({"id": 1, **ROWS})
+    await receive(socket, 1)
+    await stage.client.delete(ACCOUNTS, SAILOR)
+    async with asyncio.timeout(30):
+        while (message := await socket.receive()).type is aiohttp.WSMsgType.TEXT:
+            pass
+    assert (socket.close_code, message.extra) == (4401, REVOKED)

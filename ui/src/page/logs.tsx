@@ -8,6 +8,7 @@ import { subscribe } from "../stream";
 import { Command, Table, type Column } from "../ui";
 
 const MOST = 100_000; // lines that are kept; some of them are elements
+const MOST_TEXT = 20_000_000; // characters of all of them
 const HEIGHT = 20;
 
 export function Logs() {
@@ -80,12 +81,16 @@ function Lines({ label, topic, options }: { label: string; topic: string; option
   const [elsewhere, setElsewhere] = useState("");
   useEffect(() => {
     held.current = [];
+    let size = 0;
     return subscribe(topic, options, (message) => {
       if (message.error) { setProblem(message.error); return; }
-      if (message.first) held.current = []; // the connection was lost: all lines come again
+      if (message.first) { held.current = []; size = 0; } // the connection was lost: all lines come again
       if (message.elsewhere) setElsewhere(message.elsewhere as string);
-      held.current.push(...(message.lines as string[]).map(spoken));
-      if (held.current.length > MOST) held.current.splice(0, held.current.length - MOST);
+      for (const line of (message.lines as string[]).map(spoken)) { held.current.push(line); size += line.length; }
+      let gone = Math.max(0, held.current.length - MOST);
+      for (const line of held.current.slice(0, gone)) size -= line.length;
+      while (size > MOST_TEXT) size -= held.current[gone++]!.length;
+      held.current.splice(0, gone);
       setVersion((before) => before + 1);
     });
   }, [topic, JSON.stringify(options)]);
@@ -99,8 +104,10 @@ function Lines({ label, topic, options }: { label: string; topic: string; option
     <>
       <div class="log" role="log" aria-label={label} aria-live="off" tabIndex={0} ref={box} onScroll={(event) => {
         const element = event.currentTarget;
+        // Lines that came since the page scrolled to the end are no reason to stop: a user scrolls up.
+        if (element.scrollTop + element.clientHeight >= element.scrollHeight - HEIGHT) setFollowing(true);
+        else if (element.scrollTop < top) setFollowing(false);
         setTop(element.scrollTop);
-        setFollowing(element.scrollTop + element.clientHeight >= element.scrollHeight - HEIGHT);
       }}>
         <div style={{ height: `${first * HEIGHT}px` }} />
         {shown.map((line, index) => <div class="line" key={first + index} title={line}>{line}</div>)}

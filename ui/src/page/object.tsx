@@ -3,7 +3,8 @@ import { useEffect, useState } from "preact/hooks";
 import { byPlural, kinds, path, type Kind } from "../kind";
 import { diff, type Line } from "../diff";
 import { amend, href, route } from "../route";
-import { may, Refusal, send } from "../request";
+import { patchOf } from "../merge";
+import { errand, may, Refusal, send } from "../request";
 import { Command, report } from "../ui";
 import { Rehearsal } from "../rehearsal";
 import { Console, ObjectLogs } from "./logs";
@@ -58,8 +59,10 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
   const where = path(kind, namespace, name);
   const secret = kind.kind === "Secret" && !kind.group;
 
+  const read = async () => tidy((await send("GET", where, "", "application/json", "application/yaml")).text);
+
   async function load(): Promise<string> {
-    const found = tidy((await send("GET", where, "", "application/json", "application/yaml")).text);
+    const found = await read();
     setHeld(found);
     setText(found);
     setLines(null);
@@ -82,11 +85,37 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
       report(`${kind.kind} ${name} was changed`, "good");
       await load();
     } catch (error) {
+      const status = error instanceof Refusal ? error.status : 0;
+      setLines(null);
+      setProblem(status === 404 ? `${kind.kind} ${name} was deleted meanwhile. Your text stays here until you leave the page.` : (error as Error).message);
+      if (status === 409) await compare();
+    }
+  }
+
+  /** After a conflict: what the others changed, and what this user did. */
+  async function compare(): Promise<void> {
+    try {
+      setTheirs(diff(held ?? "", await read()));
+    } catch (error) {
       setProblem((error as Error).message);
-      if (error instanceof Refusal && error.status === 409) {
-        const fresh = tidy((await send("GET", where, "", "application/json", "application/yaml")).text);
-        setTheirs(diff(held ?? "", fresh));
-      }
+    }
+  }
+
+  /** The change of this user, on the version of the others. */
+  async function merge(): Promise<void> {
+    try {
+      const [before, after] = [await errand("parse", { manifest: held }), await errand("parse", { manifest: text })];
+      for (const each of [before, after]) { delete each.metadata?.resourceVersion; delete each.status; }
+      const fresh = await read();
+      const made = await send("PATCH", `${where}?dryRun=All&fieldValidation=Strict`, JSON.stringify(patchOf(before, after)), "application/merge-patch+json", "application/yaml");
+      setHeld(fresh);
+      // A dry run may count up the version, which must be that of the object.
+      const version = /^ {2}resourceVersion:.*$/m;
+      setText(tidy(made.text).replace(version, version.exec(fresh)?.[0] ?? "$&"));
+      setTheirs(null);
+      setProblem("");
+    } catch (error) {
+      setProblem((error as Error).message);
     }
   }
 
@@ -94,7 +123,13 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
   return (
     <>
       {problem && <p class="cause banner" role="alert">{problem}</p>}
-      {theirs && <section><h2>Changed by somebody else meanwhile</h2><Difference lines={theirs} /><button type="button" onClick={() => void load()}>Start again from their version</button></section>}
+      {theirs && (
+        <section aria-label="Conflict">
+          <h2>Changed by somebody else meanwhile</h2><Difference lines={theirs} />
+          <h2>Your change</h2><Difference lines={diff(held ?? "", text)} />
+          <p class="actions"><button type="button" class="main" onClick={() => void merge()}>Put my change on their version</button> <button type="button" onClick={() => void load()}>Discard my change</button></p>
+        </section>
+      )}
       {secret && <p class="faint">Values of Secrets are shown as they are stored (base64).</p>}
       {held !== null && (
         <>

@@ -8,7 +8,7 @@ export type Line = {
   machines: number; ready: number; desired: number; cause: string; since: string;
   at: { kind: string; namespace: string; name: string; apiVersion: string } | null;
 };
-type Clusters = { clusters: Line[]; problem: string; reading: boolean };
+type Clusters = { clusters: Line[]; problem: string; denied: string; reading: boolean };
 
 export function Overview() {
   const [state, error] = useTopic<Clusters>("overview", { namespace: space.value }, (_, message) => message);
@@ -21,12 +21,13 @@ export function Overview() {
     <>
       <h1>Clusters</h1>
       <p class="sum">
-        <b>{state.clusters.length}</b> {state.clusters.length === 1 ? "cluster" : "clusters"} · <b>{machines}</b> machines ·{" "}
-        {sick.length ? <b class="bad">{sick.length} not healthy</b> : <b class="good">all healthy</b>}
+        <b>{state.clusters.length}</b> {state.clusters.length === 1 ? "cluster" : "clusters"} · <b>{machines}</b> {machines === 1 ? "machine" : "machines"} ·{" "}
+        {sick.length ? <b class="bad">{sick.length} not healthy</b> : state.clusters.length > 0 ? <b class="good">all healthy</b> : "none yet"}
         {" · "}<a href={href(["create"])}>Create a cluster</a>
         {state.reading && <span class="faint" role="status"> · reading the machines …</span>}
       </p>
-      {state.clusters.length === 0 && <p class="lonely">There are no clusters {space.value ? `in namespace ${space.value}` : "yet"}. <a href={href(["create"])}>Create the first one</a>.</p>}
+      {state.denied && <p class="cause banner" role="alert">{state.denied}</p>}
+      {state.clusters.length === 0 && !state.denied && <p class="lonely">There are no clusters {space.value ? `in namespace ${space.value}` : "yet"}. <a href={href(["create"])}>Create the first one</a>.</p>}
       {sick.length > 0 && <section aria-label="Not healthy">{sick.map((each) => <Sick key={id(each)} line={each} />)}</section>}
       {well.length > 0 && (
         <section class="cards" aria-label="Healthy">

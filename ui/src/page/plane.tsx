@@ -1,6 +1,6 @@
 // The plane itself: its parts, controllers, queues, certificates; and who the user is.
 import { useEffect, useState } from "preact/hooks";
-import { may, send } from "../request";
+import { may, mayReach, send } from "../request";
 import { user } from "../session";
 import { space, home } from "../space";
 import { kinds } from "../kind";
@@ -17,7 +17,8 @@ export function Plane() {
   const [state, setState] = useState<any>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => {
-    const read = () => send("POST", "/homeport/status").then((found) => { setState(JSON.parse(found.text)); setProblem(""); }).catch((error: Error) => setProblem(error.message));
+    const allowed = mayReach("post", "/homeport/status").catch(() => true); // asked once, so that nobody is refused each second
+    const read = async () => ((await allowed) ? send("POST", "/homeport/status") : Promise.reject(new Error("you may not post to the path /homeport/status"))).then((found) => { setState(JSON.parse(found.text)); setProblem(""); }).catch((error: Error) => setProblem(error.message));
     void read();
     const timer = setInterval(() => { if (!document.hidden) void read(); }, 1000);
     return () => clearInterval(timer);
@@ -25,7 +26,7 @@ export function Plane() {
   return (
     <>
       <h1>The plane</h1>
-      {problem && <p class="lonely">{problem.includes("not") ? `This cluster does not report about its plane, or you may not see it: ${problem}` : problem}</p>}
+      {problem && <p class="lonely">This page needs the plane of <code>homeport up</code> and the right to see it: {problem}.</p>}
       {state && (
         <>
           {state.standby && <p class="cause banner" role="alert">The controllers are off: {state.standby}</p>}
@@ -66,7 +67,8 @@ function Certificates({ found }: { found: Certificate[] }) {
   if (!found.length) return null;
   return (
     <section><h2>Certificates</h2>
-      <table class="plain"><thead><tr><th>Certificate</th><th>Valid for</th><th>Until</th><th>Renewal</th><th>File</th></tr></thead>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Certificates">
+      <table class="plain steady"><thead><tr><th>Certificate</th><th>Valid for</th><th>Until</th><th>Renewal</th><th>File</th></tr></thead>
         <tbody>{found.map((each) => {
           const days = Math.floor((each.until - now.value / 1000) / DAY);
           return (
@@ -76,6 +78,7 @@ function Certificates({ found }: { found: Certificate[] }) {
             </tr>
           );
         })}</tbody></table>
+      </div>
     </section>
   );
 }

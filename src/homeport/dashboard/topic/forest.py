@@ -50,7 +50,7 @@ class Forest(Topic):
     def content(self, shared: SharedTrees) -> dict[str, Any]:
         lines = [_line(shared.trees, each, shared.complete) for each in shared.trees.structure.roots()]
         lines.sort(key=lambda each: (each["healthy"] is not False, each["namespace"], each["name"]))
-        return {"clusters": lines}
+        return {"clusters": lines, "denied": shared.denied}
 
 
 class OneTree(Forest):

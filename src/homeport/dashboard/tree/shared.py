@@ -54,6 +54,12 @@ class SharedTrees:
     def unreadable(self) -> list[str]:
         return sorted(feed.resource.kind for feed, _ in self._held if feed.problem)
 
+    @property
+    def denied(self) -> str:
+        """Why the user can see no cluster at all, '' if they may see those of one API."""
+        roots = [feed for feed, _ in self._held if (feed.resource.group, feed.resource.kind) in ROOTS]
+        return roots[0].problem if roots and all(feed.problem for feed in roots) else ""
+
     async def begun(self) -> None:
         """Waits until there is something to show. Raises TooMany and ApiError."""
         await asyncio.shield(self._first)

@@ -33,6 +33,7 @@ COOKIE = "homeport-dashboard"
 KEY_HEADER = "X-Homeport-Key"
 _MOST_BYTES = 4 * 1024 * 1024
 _SWEEP_SECONDS = 60.0
+REJECTED = "the API server no longer accepts your credential"
 _ONCE = ("Host", "Origin", "Sec-Fetch-Site", "Cookie", "Content-Type", KEY_HEADER)  # which of two would count?
 
 
@@ -186,7 +187,10 @@ class Dashboard:
         return answer
 
     def _welcome(self, session: Session) -> None:
-        person = self._people[session] = Person(session.login.config)
+        def rejected() -> None:
+            self._sessions.end(session, REJECTED)
+
+        person = self._people[session] = Person(session.login.config, rejected)
 
         def leave() -> None:
             self._people.pop(session, None)
@@ -220,7 +224,8 @@ class Dashboard:
     # -- what they do ------------------------------------------------------------------------------------------
 
     async def _forward(self, request: BaseRequest) -> Response:
-        person = self._people[self._session(request)]
+        session = self._session(request)
+        person = self._people[session]
         try:
             asked = msgspec.json.decode(await _read(request), type=Forwarded)
             asked.check()
@@ -230,6 +235,9 @@ class Dashboard:
         answer = await person.client.raw(
             asked.method, asked.path, body, content_type=asked.content_type, accept=asked.accept
         )
+        if answer.status == 401:
+            self._sessions.end(session, REJECTED)
+            return _json(401, {"message": REJECTED, "ended": REJECTED})
         headers = {**HEADERS, "Content-Type": "application/json", "Cache-Control": "no-store"}
         headers["X-Homeport-Status"] = str(answer.status)
         if warning := answer.headers.get("Warning"):
