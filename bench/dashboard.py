@@ -197,7 +197,7 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     files = load()
     show("script of the first page, gzip, KB", f"{len(files['app.js'].packed) / 1000:.1f}", "60")
     time.sleep(10)  # what was created is looked at once by the controllers
-    alone = at_rest(pid, 20)
+    alone = at_rest(pid, 15)
     unwatched = cost(pid, writer, asked)
     paints = [cold(browser, data) for _ in range(5)]
     show("first paint, cold, s (median of 5)", f"{statistics.median(each[0] for each in paints):.2f}", "1")
@@ -211,8 +211,8 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     visit.page.context.add_init_script(WATCH_TASKS)
     visit.page.reload()
     visit.page.wait_for_selector("main article")
-    time.sleep(45)  # the sessions of before have ended their watches
-    watched = at_rest(pid, 30)
+    time.sleep(35)  # the sessions of before have ended their watches
+    watched = at_rest(pid, 20)
     show("the plane at rest, % of a core: no page, a page", f"{alone:.2f}, {watched:.2f}", "1 more")
     causes = delays(visit, lambda number: said(writer, number))
     show(

@@ -11,15 +11,19 @@ const COLUMNS = ["@state", "@version", "@replicas", "@problem"];
 export function Kinds() {
   const [, group, plural] = route.value.parts;
   if (plural && group) return <KindTable group={group === "core" ? "" : group} plural={plural} />;
-  const groups = [...new Set(kinds.value.map((each) => each.group))];
+  const text = (route.value.query.get("q") ?? "").toLowerCase();
+  const found = kinds.value.filter((each) => `${each.kind} ${each.plural} ${each.group || "core"}`.toLowerCase().includes(text));
+  const groups = [...new Set(found.map((each) => each.group))].sort();
   return (
     <>
       <h1>Kinds</h1>
+      <Filter count={found.length} of={kinds.value.length} />
+      {kinds.value.length > 0 && !found.length && <p class="lonely">No kind matches.</p>}
       <div class="cards">
         {groups.map((each) => (
           <section key={each} aria-label={each || "core"}>
             <h2>{each || "core"}</h2>
-            <ul>{kinds.value.filter((k) => k.group === each).map((k) => (
+            <ul>{found.filter((k) => k.group === each).map((k) => (
               <li key={k.plural}><a href={href(["kinds", each || "core", k.plural])}>{k.kind}</a></li>
             ))}</ul>
           </section>

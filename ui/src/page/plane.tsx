@@ -88,7 +88,12 @@ const ASKED = ["clusters", "machines", "machinedeployments", "tenantclusters", "
 
 export function Access() {
   const [table, setTable] = useState<Record<string, boolean[]>>({});
+  const [groups, setGroups] = useState<string[]>([]);
   const where = space.value || "";
+  useEffect(() => {
+    send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", JSON.stringify({ apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" }))
+      .then((found) => setGroups(JSON.parse(found.text).status?.userInfo?.groups ?? [])).catch(() => setGroups([])); // servers before Kubernetes 1.28 have no such review
+  }, []);
   useEffect(() => {
     for (const kind of kinds.value.filter((each) => ASKED.includes(each.plural))) {
       void Promise.all(VERBS.map((verb) => may(verb, kind.group, kind.plural, where).catch(() => false)))
@@ -98,8 +103,8 @@ export function Access() {
   return (
     <>
       <h1>Access</h1>
-      <p>You are <b>{user.value}</b>. The dashboard has no rights of its own: it does what you may, with your credential. Your kubeconfig names the namespace <b>{home.value}</b>.</p>
-      <h2>What you may {where ? `in namespace ${where}` : "in all namespaces"}</h2>
+      <p>You are <b>{user.value}</b>{groups.length > 0 && <> in the {groups.length === 1 ? "group" : "groups"} {groups.map((each, index) => <>{index > 0 && ", "}<b key={each}>{each}</b></>)}</>}. The dashboard has no rights of its own: it does what you may, with your credential. Your kubeconfig names the namespace <b>{home.value}</b>.</p>
+      <h2>What you may do {where ? `in namespace ${where}` : "in all namespaces"}</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label="Rights">
         <table class="plain"><thead><tr><th>Resource</th>{VERBS.map((verb) => <th key={verb}>{verb}</th>)}</tr></thead>
           <tbody>{Object.entries(table).sort().map(([name, found]) => (
