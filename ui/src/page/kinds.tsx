@@ -19,7 +19,7 @@ export function Kinds() {
       <h1>Kinds</h1>
       <Filter count={found.length} of={kinds.value.length} />
       {kinds.value.length > 0 && !found.length && <p class="lonely">No kind matches.</p>}
-      <div class="cards">
+      <div class="kinds cards">
         {groups.map((each) => (
           <section key={each} aria-label={each || "core"}>
             <h2>{each || "core"}</h2>
