@@ -1,6 +1,6 @@
 // What a cluster is made from: ClusterClasses and ClusterTemplates bring schemas of their own into the form.
 import { byPlural, path } from "./kind";
-import { get } from "./request";
+import { get, may } from "./request";
 import { plain, type Schema } from "./schema";
 import { space } from "./space";
 
@@ -9,6 +9,7 @@ export type Blueprint = { namespace: string; name: string; text: string; variabl
 async function listed(plural: string, group: string): Promise<any[]> {
   const kind = byPlural(plural, group);
   if (!kind) return [];
+  if (!(await may("list", group, plural, space.value))) throw new Error(`You may not list ${plural}.${group}${space.value ? ` in namespace ${space.value}` : ""}: name the ${kind.kind} in the YAML`);
   return (await get(path(kind, space.value))).items ?? [];
 }
 

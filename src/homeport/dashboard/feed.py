@@ -11,6 +11,7 @@ from homeport.runtime.cache import key_of
 from homeport.runtime.informer import Informer
 
 Changed = Callable[[Key, Unstructured | None], None]  # None: it is gone
+_NOTHING = Key("", "")  # that something is different, but no object
 
 
 class Feed:
@@ -23,6 +24,7 @@ class Feed:
         self._informer.on_change(self._call)
         self._listeners: list[Changed] = []
         self._denied = ""
+        self._told = ""
         self._task = asyncio.create_task(self._informer.run())
 
     @property
@@ -55,6 +57,13 @@ class Feed:
         for obj in self._informer.cache:
             for listener in list(self._listeners):
                 listener(key_of(obj), None if why else obj)
+
+    def tell_problem(self) -> None:
+        """To listeners, if it is another one than before: an empty feed has no object whose change would tell them."""
+        if self.problem != self._told:
+            self._told = self.problem
+            for listener in list(self._listeners):
+                listener(_NOTHING, None)
 
     def close(self) -> asyncio.Task[None]:
         self._task.cancel()

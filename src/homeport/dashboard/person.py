@@ -135,6 +135,7 @@ class Person:
                     continue  # no answer is no proof that a right is gone
                 where = f" in namespace {feed.namespace}" if feed.namespace else ""
                 feed.deny("" if allowed else f"you may not watch {feed.resource.plural}{where}")
+                feed.tell_problem()
 
     async def close(self) -> None:
         for timer in self._lingering.values():

@@ -270,18 +270,20 @@ async def test_a_page_in_view_is_logged_out_after_twelve_hours_all_the_same(stag
     await socket.close()
 
 
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "sailor"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"kind": "ServiceAccount", "name": "sailor", "namespace": "default"}],
+}
+
+
 async def sailor(stage: Stage, tmp_path: Path) -> Stage:
-    """Logged in with the token of a ServiceAccount, which may read ConfigMaps."""
+    """Logged in with the token of a ServiceAccount, which may do everything."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sailor", "namespace": "default"}}
     await stage.client.create(account, kind=ACCOUNTS)
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": "sailor"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": "sailor", "namespace": "default"}],
-    }
-    await stage.client.create(role, kind=BINDINGS)
+    await stage.client.create(BINDING, kind=BINDINGS)
     admin = load(tmp_path / "config")
     async with HttpClient(admin) as client:
         path = "/api/v1/namespaces/default/serviceaccounts/sailor/token"
@@ -320,3 +322,19 @@ async def test_an_open_stream_of_a_revoked_token_is_closed_and_says_why(
         while (message := await socket.receive()).type is aiohttp.WSMsgType.TEXT:
             pass
     assert (socket.close_code, message.extra) == (4401, REVOKED)
+
+
+async def test_a_right_that_comes_and_goes_is_told_also_where_there_is_nothing_to_see(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeport.dashboard.person.CHECK_SECONDS", 0.1)
+    sailing = await sailor(stage, tmp_path)
+    socket = await sailing.connect()
+    empty = {"group": "", "plural": "limitranges", "namespace": "default", "columns": []}
+    await socket.send_json({"id": 1, "open": "rows", "with": empty})
+    assert (await receive(socket, 1))["problem"] == ""
+    await stage.client.delete(BINDINGS, Key("", "sailor"))
+    assert (await receive(socket, 1))["problem"] == "you may not watch limitranges in namespace default"
+    await stage.client.create(BINDING, kind=BINDINGS)
+    assert (await receive(socket, 1))["problem"] == ""
+    await socket.close()

@@ -49,6 +49,7 @@ function Form({ kind }: { kind: Kind }) {
   const [version, setVersion] = useState(0); // of what the form is about: the schema, or an object that came from YAML
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState("");
+  const [hint, setHint] = useState("");
   const [checked, setChecked] = useState<object[] | null>(null);
   const [choices, setChoices] = useState<Choices>({});
   const { name = "", namespace = "" } = body.metadata ?? {};
@@ -57,7 +58,7 @@ function Form({ kind }: { kind: Kind }) {
   useEffect(() => {
     const failed = (error: Error) => setProblem(error.message);
     schemaOf(kind).then((read) => setBase(read.properties?.spec ?? {})).catch(failed);
-    blueprints(api).then(setFound).catch(failed);
+    blueprints(api).then(setFound).catch((error: Error) => setHint(error.message)); // the rest of the form works without
   }, [kind]);
   useEffect(() => { if (base) completed(base, api, chosen).then((next) => { setSchema(next); setVersion((before) => before + 1); }).catch((error: Error) => setProblem(error.message)); }, [base, chosen]);
 
@@ -127,6 +128,7 @@ function Form({ kind }: { kind: Kind }) {
           )}
         </>
       )}
+      {hint && <p class="faint">{hint}.</p>}
       <Discovery namespace={namespace} onFound={setChoices} />
       {text === null ? (
           <Fields key={version} schema={schema} value={toForm(api, body.spec)} at="spec" errors={errors} onChange={(spec) => change({ ...body, spec: fromForm(api, spec) })} level={0} />

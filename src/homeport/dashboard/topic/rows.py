@@ -29,6 +29,7 @@ class Rows(Topic):
         self._uids: dict[Key, str] = {}
         self._feed: Feed | None = None
         self._first = True
+        self._told: list[str] = []
 
     async def prepare(self) -> None:
         resource = await self.find(self._group, self._plural)
@@ -52,8 +53,9 @@ class Rows(Topic):
             gone += [self._uids[key] for key, obj in part if self._uids.get(key, obj.uid) != obj.uid]
             self._uids |= {key: obj.uid for key, obj in part}
             yield self._message(first and not begin, [row(obj, self._columns) for _, obj in part], [])
-        if gone or (first and not live):
+        if gone or (first and not live) or self.problems != self._told:
             yield self._message(first and not live, [], gone)
 
     def _message(self, first: bool, rows: list[list[Any]], gone: list[str]) -> dict[str, Any]:
-        return {"first": first, "rows": rows, "gone": gone, "problem": "; ".join(self.problems)}
+        self._told = self.problems
+        return {"first": first, "rows": rows, "gone": gone, "problem": "; ".join(self._told)}
