@@ -29,6 +29,9 @@ PATTERNS = {
     r"(?<![Tt]here )\b(?:is|are) none\b": "is not a valid ...",
     r"\binto its hands\b": "adopts",
     r"\bwith(?:out)? a trace\b": "completely",
+    r"\ball the same\b": "still, anyway",
+    r"\bof yours\b": "your own",
+    r"\bgoes on\b": "continues",
 }
 # Pages that quote names of tests: text in backticks is not prose there.
 QUOTING = ("docs/reference/nutanix-coverage.md",)

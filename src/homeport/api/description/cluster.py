@@ -10,7 +10,7 @@ _AFTER = (
 )
 _PROTECTED = "A number (2) or a percentage (40%)."
 _REPAIR = (
-    "Template of an object that asks a controller of yours to repair the Machine. Default: the owner of the Machine "
+    "Template of an object that asks your own controller to repair the Machine. Default: the owner of the Machine "
     "replaces it."
 )
 _OF_CLASS = "Default: what the ClusterClass says."
@@ -238,7 +238,7 @@ FIELDS: Mapping[str, str] = {
     "MachineTaint.key": "Key of the taint, for example dedicated.",
     "MachineTaint.value": "Value of the taint. It may be empty.",
     "MachineTaint.effect": "Effect on Pods without a toleration: NoSchedule, PreferNoSchedule or NoExecute.",
-    "MachineTaint.propagation": "Always keeps the taint on the Node for good. OnInitialization sets it once and lets others "
+    "MachineTaint.propagation": "Always keeps the taint on the Node permanently. OnInitialization sets it once and lets others "
     "remove it.",
     "deletion": "How long each step of deleting a Machine may take.",
     "MachineStatus.deletion": "Times at which the steps of the deletion started.",

@@ -31,7 +31,7 @@ FIELDS: Mapping[str, str] = {
     "ServiceSpec.priority": "If two sets have the same service, the higher priority wins. From 1 to 2147483646. Default: 100.",
     "syncMode": "How services are kept: Continuous, OneTime (installed once), ContinuousWithDriftDetection or DryRun. Default: Continuous.",
     "stopOnConflict": "True stops at the first service that another set already has. Default: false.",
-    "continueOnError": "True goes on with other services if one fails. Default: false.",
+    "continueOnError": "True continues with the other services if one fails. Default: false.",
     "reload": "True restarts workloads when a ConfigMap or Secret that they mount changes. Stored and not acted on.",
     "driftIgnore": "Objects whose drift is ignored. Stored and not acted on.",
     "driftExclusions": "Fields whose drift is ignored. Stored and not acted on.",

@@ -79,7 +79,7 @@ _FOLDER = "bootstrap"
     type=click.IntRange(1),
     default=_MINUTES,
     show_default=True,
-    help="Stop waiting after so many minutes for the cluster, or for its controllers. The plane goes on.",
+    help="Stop waiting after so many minutes for the cluster, or for its controllers. The plane keeps running.",
 )
 @click.pass_context
 def command(

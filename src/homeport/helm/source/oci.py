@@ -90,7 +90,9 @@ class Registry:
                 break
             url = urljoin(url, following[1])
             if host_of(url) != host_of(self._root):
-                raise SourceError(f"{self._reference}: the list of tags goes on at another host, {shown(url)}: refused")
+                raise SourceError(
+                    f"{self._reference}: the list of tags continues at another host, {shown(url)}: refused"
+                )
         return choose_version([tag.replace("_", "+") for tag in tags], version, str(self._reference))
 
     async def _manifest(self, name: str, version: str, *, indexed: bool = False) -> OciChart:

@@ -132,7 +132,7 @@ class MachineDriver(MachineDriverProtocol[RemoteCluster, RemoteMachine, RemoteSe
                 return rest
         async with self._open(scope, target) as connection:
             await connection.run(script.render_restart(job, self._owner_id(scope.infra)))
-        text = f"{target}: {job} was interrupted and goes on at step {max(progress.at, 1)}"
+        text = f"{target}: {job} was interrupted and continues at step {max(progress.at, 1)}"
         return Wait(reason, text, after=self._next_look(scope.uid))
 
     def _next_look(self, uid: str) -> float:

@@ -124,7 +124,7 @@ class MachineRequestReconciler(ButlerReconciler[MachineRequest, MachineScope]):
         more = f" (ProviderConfig {scope.config})" if scope.config else ""
         if scope.deleting and isinstance(error, Misconfigured | Missing):
             held = ", ".join(self._finalizers(scope)[0])
-            more += f"; if the VM is gone for good, remove the finalizer {held}"
+            more += f"; if the VM no longer exists, remove the finalizer {held}"
         if isinstance(error, Taken):
             more += "; a VM is called as spec.machineName says: create a MachineRequest with another one"
         return self._attempts.failed(scope.key, status, error, more)

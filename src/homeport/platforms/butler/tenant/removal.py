@@ -41,7 +41,7 @@ class Removal:
             return None
         if cluster.spec.paused:
             if scope.object.spec.paused:
-                return Wait("Paused", "spec.paused is true: set it to false, and the deletion goes on", warning=True)
+                return Wait("Paused", "spec.paused is true: set it to false, and the deletion continues", warning=True)
             body = MergePatch({"metadata": {"uid": cluster.metadata.uid}, "spec": {"paused": False}})
             await self._client.patch(Cluster, key, body, self._write)
         if not cluster.metadata.deletion_timestamp:

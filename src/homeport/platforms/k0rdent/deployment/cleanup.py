@@ -49,7 +49,7 @@ class Cleanup:
         since = parse_time(began) if began else self._clock.now()
         if self._clock.now() - since < _PATIENCE_SECONDS:
             return Finding(CLOUD, "False", REASON, why)
-        text = f"{why}; the cluster is deleted all the same, so load balancers and disks may be left"
+        text = f"{why}; the cluster is deleted anyway, so load balancers and disks may be left"
         return Finding(CLOUD, "False", FAILED, text, error=True)
 
 
