@@ -78,21 +78,22 @@ async def deployed(kube: NetworkedKube, folder: Path, patch: pytest.MonkeyPatch)
         await asyncio.to_thread(_install, kube)
         nodes = _nodes(client, site)
         patch.setattr(socket, "getaddrinfo", _named(nodes))
-        tasks = [asyncio.create_task(nodes.run()), asyncio.create_task(site.run())]
+        below = [asyncio.create_task(nodes.run()), asyncio.create_task(site.run())]
         replicas = []
         for place in placements(chosen().components, "split"):
             groups = ("system:serviceaccounts", f"system:serviceaccounts:{place.namespace}", "system:authenticated")
             account = replace(config, impersonate=Impersonation(user_of(place), groups=groups))
             own = await stack.enter_async_context(HttpClient(account))
             replicas.append(_replica(kube, own, place, dial))
-        tasks += [asyncio.create_task(each.run()) for each in replicas]
+        above = [asyncio.create_task(each.run()) for each in replicas]
         try:
-            await _ready(replicas, tasks)
+            await _ready(replicas, [*below, *above])
             yield Deployed(client, site)
         finally:
-            for task in reversed(tasks):
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            for tasks in (above, below):  # nobody connects any more to what is closed
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _replica(kube: NetworkedKube, client: HttpClient, place: Placement, dial: DialOptions) -> Replica:

@@ -23,7 +23,7 @@ import audit
 from capikit.installed import COMBINED, refusals, running
 from capikit.podnetwork import NetworkedKube
 from e2e.test_clusterctl import ROOT
-from e2e.test_homeport_on_cluster import fetch
+from e2e.test_homeport_on_cluster import Replica, fetch
 from homeport.app.kubernetes.layout import placements
 from homeport.app.platform import chosen
 from realkube import RealKube, free_port
@@ -197,6 +197,28 @@ def test_a_change_of_the_layout_never_has_controllers_of_both_at_work(kube: Real
             await_line(back, "waiting for the lease", '"holder":"split"')
             new.close()
             await_holder(kube, common, alone)
+
+
+def test_a_process_outside_and_the_installation_never_work_at_the_same_time(kube: RealKube) -> None:
+    """Though each has a Lease of its own, in its own namespace."""
+    common, own, alone = "homeport-system/homeport", "default/homeport", re.compile(r".+-\d+-\w{6}")
+    homeport("install", "--kubeconfig", str(kube.kubeconfig))
+    with contextlib.ExitStack() as inside:
+        inside.enter_context(running(kube))
+        await_holder(kube, common, alone)
+        outside = Replica("--kubeconfig", str(kube.kubeconfig), "--namespace", "default")
+        try:
+            outside.until("waiting for the lease", common, holder(kube, common), seconds=120)
+            assert holder(kube, own) == ""
+            inside.close()
+            await_holder(kube, own, alone)
+            assert holder(kube, common) == own
+            log = inside.enter_context(running(kube))
+            await_line(log, "waiting for the lease", f'"holder":"{own}"')
+            assert outside.terminate() == 0
+        finally:
+            outside.end()
+        await_holder(kube, common, alone)
 
 
 def test_a_replica_refuses_to_start_without_any_one_of_its_permissions(kube: RealKube) -> None:

@@ -19,7 +19,7 @@ from homeport.app.kubernetes.dashboard.certificate import keep_certificates
 from homeport.app.kubernetes.dashboard.object import CERTIFICATE_RULES
 from homeport.app.kubernetes.health import HealthServer
 from homeport.app.kubernetes.install import insist, publish
-from homeport.app.kubernetes.layout import COMBINED, SPLIT_HOLDER
+from homeport.app.kubernetes.layout import COMBINED, SPLIT_HOLDER, SYSTEM_NAMESPACE
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
 from homeport.app.kubernetes.version import note_version, refusal
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
@@ -132,6 +132,7 @@ class Replica:
         self._clock = clock
         self._chosen = platform
         self._absent: list[str] = []  # definitions
+        self._has_home = False  # whether the namespace of an installation exists
         self._parts = Supervisor()
         self._webhooks: Webhooks | None = None
 
@@ -266,10 +267,21 @@ class Replica:
 
     @property
     def _common(self) -> Common | None:
-        """One Deployment for all controllers and one for each component never work at the same time: an installation
-        may change from one to the other while Pods of both run."""
-        split = self._cluster.lease and self._platform.placement.split
-        return Common(Key(*COMBINED.lease), SPLIT_HOLDER) if split else None
+        """Whoever works on the clusters of this Kubernetes holds one Lease: the replicas of the combined layout, the
+        Deployments of the split one together, or replicas whose own Lease is in another namespace. An installation
+        may change from one to the other while processes of both run, and users start some beside it."""
+        home = Key(*COMBINED.lease)
+        if not self._cluster.lease:
+            return None
+        if self._platform.placement.split:
+            return Common(home, SPLIT_HOLDER)
+        elsewhere = self._lease != home and self._has_home and self._guards_version
+        return Common(home, str(self._lease)) if elsewhere else None
+
+    async def _find_home(self) -> None:
+        """Where the namespace does not exist, nothing is installed."""
+        with contextlib.suppress(Forbidden):
+            self._has_home = await find_object(self._client, _NAMESPACE, Key("", SYSTEM_NAMESPACE)) is not None
 
     @property
     def _lease(self) -> Key:
@@ -338,6 +350,7 @@ class Replica:
         return False
 
     async def _check(self) -> None:
+        await self._find_home()
         manager = self._make()
         # Single objects of our own kinds are read besides; of others only what a component's rules say.
         own = {(each["spec"]["group"], each["spec"]["names"]["plural"]) for each in self._platform.definitions()}
@@ -354,8 +367,10 @@ class Replica:
         if denied:
             await self._check_ready()
             raise StartError(explain(await user_name(self._client), denied))
-        if self._guards_version and (why := await refusal(self._client, self._lease)):
-            raise StartError(why)
+        held = [self._lease, *([manager.common.key] if manager.common else [])] if self._guards_version else []
+        for lease in held:
+            if why := await refusal(self._client, lease):
+                raise StartError(why)
         try:
             await self._client.get(_NAMESPACE, Key("", self._namespace))
         except NotFound as error:
