@@ -38,6 +38,8 @@ class DefinitionError(Exception):
 async def install_definitions(client: Client, bodies: Iterable[Mapping[str, Any]]) -> None:
     """Creates what is missing, changes what is not as this version has it, and returns when all kinds are served."""
     fresh = [made for body in bodies if (made := await _put(client, body)) is not None]
+    if fresh:
+        log.info("CustomResourceDefinitions installed", count=len(fresh))
     for name in fresh:
         await _await_served(client, name)
 
@@ -74,7 +76,10 @@ async def _put(client: Client, body: Mapping[str, Any]) -> str | None:
     except Invalid as error:
         raise DefinitionError(f"{name} can't be updated: {error}") from error
     await _end_injection(client, name, found)
-    log.info("definition installed" if not found else "CustomResourceDefinition updated", name=name)
+    if found:
+        log.info("CustomResourceDefinition updated", name=name)
+    else:
+        log.debug("CustomResourceDefinition created", name=name)  # a first start creates more than a hundred
     return name
 
 

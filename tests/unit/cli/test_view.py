@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -22,6 +23,7 @@ from homeport.app.report.description import (
 from homeport.app.report.part import Part
 from homeport.app.tree.branch import Branch, Tree
 from homeport.cli.cluster.drawing import draw
+from homeport.cli.plane import status
 from homeport.cli.plane.line import part_line, progress_line
 from homeport.cli.plane.overview import Line, overview, summary
 from homeport.cli.plane.render import drawn, picture
@@ -216,3 +218,29 @@ def test_a_tree_fits_a_narrow_terminal_with_its_header() -> None:
     lines = [line.text for line in draw(Tree(root), width=30)]
     assert len(lines) == 3
     assert max(map(len, lines)) <= 30
+
+
+def test_the_first_cause_is_shown_where_there_is_no_room_for_all_of_it() -> None:
+    crowded = msgspec.structs.replace(FOUND, clusters=[SICK] * 9, stuck=[SECRET] * 9, under_way=[SCALING] * 9)
+    lines = texts(overview(crowded, width=80, height=8))
+    assert len(lines) <= 8
+    assert lines[lines.index("Stuck: 9") + 1].startswith("  NutanixCluster pier: Secret default/pier-prism")
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (40, 24), (40, 12), (160, 50)])
+def test_a_watched_status_never_leaves_the_terminal(columns: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Target:
+        def head(self, found: Description) -> list[str]:
+            return ["Homeport 0.1.0 runs at https://127.0.0.1:6443 (up 1m, process 1)", *["simulator " * 12] * 8]
+
+        def command(self, words: str) -> str:
+            return f"homeport {words} --data /a/directory/with/a/long/name"
+
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, rows)))
+    crowded = msgspec.structs.replace(FOUND, clusters=[SICK, HARBOUR] * 20, stuck=[SECRET] * 9)
+    found = texts(list(status._lines(cast(Any, Target()), crowded, controllers=False, watched=True)))
+    assert len(found) < rows
+    assert max(map(len, found)) <= columns
+    assert found[0].startswith("Homeport 0.1.0 runs at https://127.0.0.1")
+    assert any(line.startswith("  NutanixCluster pier: Secret") for line in found)

@@ -18,6 +18,7 @@ _GAP = "  "
 _LEAST_NAME = 16
 _BAR = 20  # characters
 _LEAST_ROWS = 4  # of clusters, however much is stuck
+_LITTLE_ROWS = 6  # for what is stuck and what is under way
 _FINDING_ROWS = 2  # so many lines of a long sentence where space is short
 _WAITING = 2  # so many objects that wait for something stuck are named
 
@@ -49,7 +50,8 @@ def overview(
     if height is None:
         return [*clusters, *_section("Stuck:", stuck), *_section("Under way:", going)]
     left = height - min(len(clusters), max(_LEAST_ROWS, height // 2))
-    stuck_lines = _fitting("Stuck:", stuck, left - min(3, 2 * len(going)))
+    others = 3 if left > _LITTLE_ROWS else 1  # causes come first
+    stuck_lines = _fitting("Stuck:", stuck, left - min(others, 2 * len(going)))
     going_lines = _fitting("Under way:", going, left - len(stuck_lines))
     return [*_cut(clusters, height - len(stuck_lines) - len(going_lines), "clusters"), *stuck_lines, *going_lines]
 
@@ -151,7 +153,7 @@ def _fitting(title: str, blocks: Sequence[list[Line]], height: int) -> list[Line
         lines = [*_section(title, blocks[:count]), Line(f"  and {len(blocks) - count} more", "dim")]
         if len(lines) <= height:
             return lines
-    return [Line(f"{title} {len(blocks)}", "bold")] if height > 0 else []
+    return [Line(f"{title} {len(blocks)}", "bold"), *blocks[0][: height - 1]] if height > 0 else []
 
 
 def _cut(lines: list[Line], height: int, what: str) -> list[Line]:

@@ -112,16 +112,20 @@ def _lines(target: Target, found: Description, *, controllers: bool, watched: bo
     from homeport.cli.plane.overview import controllers as table
 
     head = list(target.head(found))
+    body = partial(overview, found, command=target.command)
     width, height = shutil.get_terminal_size() if sys.stdout.isatty() else (None, None)
     fitting = None
     if width is not None and height is not None and not controllers:
-        if watched and _rows(head, width) + _LEAST_ROWS > height:
-            head = [head[0][:width]]  # what changes is watched: the rest would push it off the screen
+        if watched and _rows(head, width) + len(body(width=width)) + 2 > height:
+            # What changes is watched: the rest would push it off the screen.
+            head = [each[:width] for each in head[: 1 if height < _LEAST_ROWS + 4 else 2]]
         fitting = max(_LEAST_WATCHED if watched else _LEAST_ROWS, height - _rows(head, width) - 2)
     for text in head:
         yield Line(text)
     yield Line("")
-    yield from overview(found, width=width, height=fitting, command=target.command)
+    for line in body(width=width, height=fitting):
+        # A line that wraps would push the first ones off the screen.
+        yield line._replace(text=line.text[:width]) if watched and width is not None else line
     if controllers:
         yield Line("")
         for part in found.parts:
