@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,6 +71,17 @@ def start(folder: Path, kubectl: str, *options: str) -> Site:
     assert started.returncode == 0, started.stdout + started.stderr
     assert "homeport dashboard" in started.stdout
     return Site(data, Cluster("ours", kubectl, data / "kubeconfig", folder))
+
+
+def lasting_port() -> int:
+    """A free one, with the next also free, that no connection of others takes while the plane is down."""
+    for _ in range(100):
+        port = random.randrange(20_000, 32_000)  # below those that systems give to connections
+        with contextlib.suppress(OSError), socket.socket() as one, socket.socket() as other:
+            one.bind(("127.0.0.1", port))
+            other.bind(("127.0.0.1", port + 1))
+            return port
+    pytest.fail("no free port from 20000 to 32000")
 
 
 def example(name: str, address: str) -> str:

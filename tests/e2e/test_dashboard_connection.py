@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from e2e.browsing import MARKS, Site, Visit, chromium, homeport, log_in, start
+from e2e.browsing import MARKS, Site, Visit, chromium, homeport, lasting_port, log_in, start
 from e2e.wire import Wire, wire
 
 pytestmark = MARKS
@@ -39,7 +39,7 @@ FAILURE = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Site]:
-    made = start(tmp_path_factory.mktemp("connection"), kubectl)
+    made = start(tmp_path_factory.mktemp("connection"), kubectl, "--listen", f"127.0.0.1:{lasting_port()}")
     yield made
     made.stop()
 

@@ -115,10 +115,10 @@ def test_a_restricted_token_sees_its_namespace_and_no_refusal(kube: Cluster, bro
         expect(visit.page.locator(".who")).to_have_text(f"system:serviceaccount:{SPACE}:jane")
         expect(visit.page.locator("main")).to_contain_text(f"quay-{SPACE}")
         assert "quay-default" not in visit.text("body")
+        assert [each for each in visit.answers if each[0] == 403] == []
         visit.go("#/object/cluster.x-k8s.io/clusters/default/quay-default")
         expect(visit.page.get_by_role("alert")).to_contain_text("forbidden")
         kube.ok("delete", "rolebinding", "jane", "-n", SPACE)
         visit.go("#/")
         expect(visit.page.locator("main")).not_to_contain_text(f"quay-{SPACE}", timeout=60_000)
-        assert [each for each in visit.answers if each[0] == 403] == []
         visit.page.context.close()

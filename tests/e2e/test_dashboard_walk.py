@@ -243,7 +243,7 @@ def test_a_deployment_is_made_from_a_template_with_choices_of_the_hypervisor(vis
     expect(form.get_by_role("status").first).to_contain_text("with the credentials of", timeout=LONG)
     form.locator("summary", has_text="machineDefaults").click()
     choices = form.locator('datalist[id="choices-spec.config.machineDefaults.image"] option')
-    assert "ubuntu-22.04-k0s" in choices.evaluate_all("found => found.map(each => each.value)")
+    expect(choices.and_(form.locator('[value="ubuntu-22.04-k0s"]'))).to_be_attached()
     form.locator('input[list="choices-spec.config.machineDefaults.image"]').fill("ubuntu-22.04-k0s")
     form.get_by_label("Name", exact=True).fill("pier")
     expect(form.get_by_label("Namespace", exact=True)).to_have_value("kcm-system")
