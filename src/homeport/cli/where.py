@@ -87,6 +87,8 @@ class Where:
 def cluster_name(what: tuple[str, ...]) -> str:
     """Of `cluster NAME`, `cluster/NAME` or NAME; '' if nothing is given."""
     words = [word for each in what for word in each.split("/", 1)]
+    if "" in words:
+        raise click.UsageError("the name of the cluster is empty: expected 'cluster NAME'")
     if len(words) == 2 and words[0].lower() in ("cluster", "tenantcluster", "clusterdeployment", "cld"):
         return words[1]
     if len(words) > 1 or words == ["cluster"]:

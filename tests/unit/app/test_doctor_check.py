@@ -242,6 +242,14 @@ def test_a_reference_that_leads_nowhere_names_similar_objects_and_the_object_to_
     ]
 
 
+def test_a_template_that_no_cluster_uses_yet_is_named_as_similar() -> None:
+    told = "0 of 1 replicas are available; KubeadmConfigTemplate quay-worker does not exist"
+    workers = obj("MachineDeployment", "quay", {"conditions": [condition("Available", "NotAvailable", told)]})
+    around = [workers, obj("KubeadmConfigTemplate", "quay-workers")]
+    [found] = examine(Facts(NOW, [workers], commands=COMMANDS, around=around))
+    assert found.message == "KubeadmConfigTemplate quay-worker does not exist; did you mean 'quay-workers'?"
+
+
 def test_a_secret_that_does_not_exist_is_not_to_be_edited() -> None:
     told = "spec.prismCentral.credentialRef: Secret default/prsim does not exist: create it; did you mean 'prism'?"
     found = obj("NutanixCluster", "harbour", {"conditions": [condition("Ready", "InvalidConfiguration", told)]})

@@ -162,3 +162,10 @@ def test_characters_that_a_terminal_lacks_are_written_in_ascii() -> None:
     stream.write("│ ├─Machine/é …☃\n")
     stream.flush()
     assert written.getvalue().decode("latin-1") == "| |-Machine/é ~?\n"
+
+
+@pytest.mark.parametrize("words", [("describe", "cluster", ""), ("describe", "cluster/"), ("doctor", ""), ("tree", "")])
+def test_an_empty_name_is_refused_before_the_plane_is_asked(words: tuple[str, ...], tmp_path: Path) -> None:
+    result = CliRunner().invoke(group, [*words, "--data", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "the name of the cluster is empty: expected 'cluster NAME'" in result.output

@@ -79,6 +79,7 @@ class Facts:
     consoles: Mapping[Key, Sequence[str]] = field(default_factory=dict)  # by Machine: the newest lines
     commands: Commands = field(default_factory=Commands)
     probes: Sequence[Probe] = ()
+    around: Sequence[Unstructured] = ()  # also what belongs to no cluster yet: a reference may mean it
 
     def of_kind(self, *kinds: str) -> list[Unstructured]:
         return [each for each in self.objects if each.get("kind") in kinds]

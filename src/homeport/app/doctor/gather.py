@@ -54,6 +54,7 @@ async def gather(
         {Key(each.namespace, each.name): consoles.get(_vm(each), []) for each in machines} if consoles else {},
         commands,
         await probe(client, belonging, _dial(plane)) if ask_providers and plane is not None else [],
+        objects,
     )
 
 

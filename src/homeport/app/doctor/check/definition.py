@@ -94,7 +94,7 @@ def alone(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _with_near(facts: Facts, problem: Problem, message: str = "") -> str:
-    return with_near(message or problem.message, problem.object.namespace, facts.objects)
+    return with_near(message or problem.message, problem.object.namespace, facts.around or facts.objects)
 
 
 def _edit_referrer(facts: Facts, problem: Problem) -> str:
