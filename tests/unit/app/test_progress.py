@@ -104,7 +104,9 @@ def test_an_object_that_warns_is_the_cause_though_its_message_names_one_that_wai
 
 
 def test_a_cluster_that_waits_for_long_shows_what_the_awaited_object_reports() -> None:
-    text = "NutanixCluster pier: NutanixMachineTemplate pier-controlplane does not exist yet"
+    # It names an object that waits for the Cluster: that does not make the two wait for each other.
+    text = "NutanixCluster pier: KubeadmControlPlane pier: NutanixMachineTemplate pier-cp does not exist yet"
     state = msgspec.structs.replace(PIER, cause=text, seconds=500.0)
-    stuck, _ = progress([msgspec.structs.replace(CLUSTER, seconds=500.0)], [state])
-    assert [each.message for each in stuck] == [f"waiting for {text}"]
+    late = [msgspec.structs.replace(each, seconds=500.0) for each in (PLANE, CLUSTER)]
+    stuck, _ = progress(late, [state])
+    assert stuck == [Finding("Cluster", "default/pier", f"waiting for {text}", ["KubeadmControlPlane pier"])]

@@ -22,8 +22,9 @@ _Name = tuple[str, str, str]  # kind in lower case, namespace, name
 def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState]) -> tuple[list[Finding], list[Finding]]:
     """What is stuck and what is under way. Nothing happens to a paused Cluster, on purpose."""
     working = [each for each in clusters if not each.paused]
-    found = _by_name(_with_cause(each, working) for each in unfinished)
+    found = _by_name(unfinished)
     waits_for = _without_circles({name: _named(item, name, found) for name, item in found.items()}, found)
+    found = {name: _with_cause(item, working) for name, item in found.items()}
     waited_by = _inverted(waits_for)
     causes = [name for name, others in waits_for.items() if not others]
     held = {name: _dependents(name, waited_by) for name in causes if _stuck(found[name])}
