@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 files = click.option(
-    "-f", "--filename", "paths", metavar="FILE", multiple=True, required=True, help="Read this manifest; - is stdin."
+    "-f",
+    "--filename",
+    "paths",
+    metavar="FILE",
+    multiple=True,
+    required=True,
+    help="Read this manifest, or all of a directory; - is stdin.",
 )
 
 
@@ -16,7 +23,7 @@ def read_manifests(paths: tuple[str, ...]) -> list[dict[str, Any]]:
     from homeport.machinery.yaml import YamlError, load_all
 
     found: list[dict[str, Any]] = []
-    for path in paths:
+    for path in (file for each in paths for file in _files(each)):
         try:
             with click.open_file(path, "rb") as file:
                 listed = load_all(file.read(), path if path != "-" else "stdin")
@@ -34,3 +41,11 @@ def read_manifests(paths: tuple[str, ...]) -> list[dict[str, Any]]:
     if not found:
         raise click.ClickException(f"{', '.join(paths)}: no object found")
     return found
+
+
+def _files(path: str) -> list[str]:
+    """The manifests of a directory, as kubectl reads them; any other path is itself."""
+    folder = Path(path)
+    if path == "-" or not folder.is_dir():
+        return [path]
+    return [str(each) for each in sorted(folder.iterdir()) if each.suffix in (".yaml", ".yml", ".json")]

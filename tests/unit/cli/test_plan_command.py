@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from homeport.app.platform import chosen
 from homeport.cli.main import group
+from homeport.cli.manifest import read_manifests
 from homeport.runtime.testing import Plane, plane, versions
 
 EXAMPLE = Path(__file__).parents[3] / "examples/02-cluster/cluster.yaml"
@@ -73,3 +74,11 @@ def test_help_and_files_that_hold_no_object(tmp_path: Path) -> None:
     file.write_text("kind: Cluster\n")
     result = CliRunner().invoke(group, ["plan", "-f", str(file), "--data", str(tmp_path)])
     assert "apiVersion, kind or metadata.name is missing" in result.output
+
+
+def test_a_directory_means_all_its_manifests(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yml", "c.json"):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name[0]}}
+        (tmp_path / name).write_text(json.dumps(body))
+    (tmp_path / "README.md").write_text("not a manifest")
+    assert [each["metadata"]["name"] for each in read_manifests((str(tmp_path),))] == ["a", "b", "c"]
