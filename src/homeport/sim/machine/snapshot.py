@@ -70,6 +70,7 @@ class _Machine(msgspec.Struct, frozen=True):
     moves: bool = True
     simulator: str = "prism"
     platform: str = "nutanix"
+    networked: bool = True  # its Pods have a network
 
 
 class _Plane(msgspec.Struct, frozen=True):
@@ -254,6 +255,7 @@ def _of_machine(machine: Machine, names: dict[int, str]) -> _Machine:
         kubelet.moves if kubelet is not None else True,
         machine.simulator,
         machine.platform,
+        kubelet.networked if kubelet is not None else True,
     )
 
 
@@ -353,7 +355,15 @@ def _to_kubelet(fleet: Fleet, machine: Machine, saved: _Machine, cluster: Worklo
     machine.cluster = cluster
     if not saved.node:
         return
-    kubelet = Kubelet(machine, saved.node, cluster, saved.manifests, seen=fleet.clock.now(), moves=saved.moves)
+    kubelet = Kubelet(
+        machine,
+        saved.node,
+        cluster,
+        saved.manifests,
+        seen=fleet.clock.now(),
+        networked=saved.networked,
+        moves=saved.moves,
+    )
     machine.kubelet = cluster.kubelets[saved.node] = kubelet
     fleet.heart.add(kubelet)
 

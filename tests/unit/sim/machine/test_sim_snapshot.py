@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from homeport.client.protocol import Key, MergePatch
+from homeport.sim.engine import guest
+from homeport.sim.machine.fleet import describe
+from homeport.sim.machine.image import Image
 from homeport.sim.machine.pace import Pace
 from homeport.sim.machine.snapshot import Snapshot, SnapshotError
 from homeport.sim.machine.workload.k0s.definition import ETCD_MEMBER
-from homeport.sim.machine.workload.kind import CONFIG_MAP, NODE
+from homeport.sim.machine.workload.kind import CONFIG_MAP, NODE, Json
+from homeport.sim.machine.workload.node import NO_NETWORK
 from homeport.store import Store
 from unit.sim.machine.k0s_kit import K0S_IMAGE, controller_data, controller_token, k0s_token, worker_data
 from unit.sim.machine.sim_kit import VIP, Sim, join_data, simulation
@@ -23,6 +28,10 @@ async def site(sim: Sim) -> None:
     await sim.boot("worker-0", join_data(sim.secrets))
     body = {"metadata": {"name": "mine", "namespace": "default"}, "data": {"k": "v"}}
     await cluster.client().create(body, kind=CONFIG_MAP)
+
+
+def ready(node: Json) -> Json:
+    return next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
 
 
 def databases(folder: Path) -> list[Path]:
@@ -54,6 +63,24 @@ async def test_machines_and_their_cluster_go_on_where_they_were(tmp_path: Path) 
         assert sim.cluster.etcd.elect() == "cp-0"
         console = await sim.boot("worker-1", join_data(sim.secrets), address="10.0.0.13")
         assert "Successfully registered node worker-1" in console, console
+
+
+async def test_nodes_without_a_network_plugin_are_not_ready_after_a_restart_either(tmp_path: Path) -> None:
+    def bare(machine: guest.Machine) -> Image:
+        return replace(describe(machine), cni=False)
+
+    async with simulation(images=bare) as before:
+        await before.cluster_up()
+        assert ready(await before.node("cp-0"))["status"] == "False"
+        await Snapshot(tmp_path).save(before.fleet)
+    async with simulation(images=bare) as sim:
+        await again(before, sim, tmp_path)
+        await sim.boot("cp-0", address="10.0.0.11", again=True)
+        kubelet = sim.cluster.kubelets["cp-0"]
+        kubelet.report_soon()
+        await kubelet.beat()
+        found = ready(await sim.node("cp-0"))
+        assert (found["status"], found["message"]) == ("False", NO_NETWORK)
 
 
 async def test_a_machine_in_the_middle_of_its_first_boot_begins_it_again(tmp_path: Path) -> None:
@@ -112,8 +139,7 @@ async def test_a_machine_whose_node_is_saved_and_that_is_not_saved_itself_joins_
         console = await sim.boot("worker-0", join_data(sim.secrets), address="10.0.0.12", again=True)
         assert "Successfully registered node worker-0" in console, console
         node = await sim.node("worker-0")
-        ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
-        assert (node["metadata"]["uid"], ready["status"]) == (uid, "True")
+        assert (node["metadata"]["uid"], ready(node)["status"]) == (uid, "True")
 
 
 async def test_a_node_whose_machine_is_gone_is_given_up(tmp_path: Path) -> None:
@@ -124,8 +150,7 @@ async def test_a_node_whose_machine_is_gone_is_given_up(tmp_path: Path) -> None:
     async with simulation() as sim:
         await again(before, sim, tmp_path)
         node = await sim.cluster.client().get(NODE, Key("", "worker-0"))
-        ready = next(each for each in node["status"]["conditions"] if each["type"] == "Ready")
-        assert ready["status"] == "Unknown"
+        assert ready(node)["status"] == "Unknown"
 
 
 async def test_databases_are_written_when_something_has_changed_and_go_with_their_cluster(tmp_path: Path) -> None:
