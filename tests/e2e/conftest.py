@@ -6,13 +6,15 @@ import shutil
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from e2e.cluster import Cluster, Pair
+from homeport.client import kubeconfig
+from homeport.client.http import HttpClient
 from realkube import RealKube, find_binaries
 
 if TYPE_CHECKING:
@@ -34,6 +36,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def binaries() -> dict[str, Path] | str:
     return find_binaries()
+
+
+@pytest.fixture
+def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
+    """A kube-apiserver of this test alone."""
+    if isinstance(binaries, str):
+        pytest.skip(binaries)
+    with RealKube(binaries) as made:
+        yield made
+
+
+@pytest.fixture
+async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
+    """Of an administrator of `kube`."""
+    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

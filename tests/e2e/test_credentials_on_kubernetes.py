@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -23,20 +23,6 @@ pytestmark = [pytest.mark.timeout(240)]
 
 ADMINISTRATORS = ["system:masters"]
 SECONDS = 150.0
-
-
-@pytest.fixture
-def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
-    if isinstance(binaries, str):
-        pytest.skip(binaries)
-    with RealKube(binaries) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
-    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
-        yield made
 
 
 class Identity(Protocol):

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,6 @@ from realkube import RealKube
 pytestmark = [pytest.mark.timeout(600)]
 
 PAGE = ROOT / "docs" / "howto" / "real-kubernetes.md"
-
-
-@pytest.fixture
-def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
-    if isinstance(binaries, str):
-        pytest.skip(binaries)
-    with RealKube(binaries) as made:
-        yield made
 
 
 def blocks(language: str) -> list[str]:

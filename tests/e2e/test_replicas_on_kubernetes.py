@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -15,7 +15,6 @@ import audit
 from conformance.runtime.world import until
 from e2e.test_chaos_on_kubernetes import paused
 from e2e.test_homeport_on_cluster import CONFIG_MAP, LEASE, NAMESPACE, Replica
-from homeport.client import kubeconfig
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key
 from homeport.runtime.shard import TOGETHER
@@ -33,12 +32,6 @@ def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
     made = RealKube(binaries)
     made.audited = True
     with made:
-        yield made
-
-
-@pytest.fixture
-async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
-    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
         yield made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from homeport.api.meta import Resource
 from homeport.app.kubernetes.install import prepare
 from homeport.app.kubernetes.version import ANNOTATION
 from homeport.capi.definition.kind import definitions
-from homeport.client import kubeconfig
 from homeport.client.errors import Invalid, NotFound
 from homeport.client.http import HttpClient
 from homeport.client.protocol import Key, MergePatch
@@ -41,20 +40,6 @@ INFRA = "infrastructure.cluster.x-k8s.io"
 TEMPLATE = Resource(INFRA, "v1beta1", "NutanixMachineTemplate", "nutanixmachinetemplates")
 KCP = KubeadmControlPlane.__resource__
 OLD_KCP = Resource(KCP.group, "v1beta1", KCP.kind, KCP.plural)
-
-
-@pytest.fixture
-def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
-    if isinstance(binaries, str):
-        pytest.skip(binaries)
-    with RealKube(binaries) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
-    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
-        yield made
 
 
 def shipped() -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -56,12 +56,6 @@ def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
     if reason := upstream.lacking("manifests", *upstream.MANAGERS):
         pytest.skip(reason)
     with RealKube(binaries) as made:
-        yield made
-
-
-@pytest.fixture
-async def client(kube: RealKube) -> AsyncIterator[HttpClient]:
-    async with HttpClient(kubeconfig.load(kube.kubeconfig)) as made:
         yield made
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -28,14 +27,6 @@ pytestmark = [pytest.mark.timeout(240)]
 
 CLUSTER = Cluster.__resource__
 BROKEN = {"clusterNetwork": {"apiServerPort": "many"}}
-
-
-@pytest.fixture
-def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
-    if isinstance(binaries, str):
-        pytest.skip(binaries)
-    with RealKube(binaries) as made:
-        yield made
 
 
 @pytest.fixture

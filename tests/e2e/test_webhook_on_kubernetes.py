@@ -8,7 +8,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -145,14 +145,6 @@ class Site:
         except TimeoutError:
             said = "".join("".join(each.said[-40:]) for each in self.replicas)
             pytest.fail(f"not within {SECONDS:g} s: {what}\n{said}")
-
-
-@pytest.fixture
-def kube(binaries: dict[str, Path] | str) -> Iterator[RealKube]:
-    if isinstance(binaries, str):
-        pytest.skip(binaries)
-    with RealKube(binaries) as made:
-        yield made
 
 
 @pytest.fixture
