@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -39,7 +40,10 @@ FAILURE = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, kubectl: str) -> Iterator[Site]:
-    made = start(tmp_path_factory.mktemp("connection"), kubectl, "--listen", f"127.0.0.1:{lasting_port()}")
+    """Somebody has the port after that of the API at the first start, and not later: the page keeps its port."""
+    port = lasting_port()
+    with socket.create_server(("127.0.0.1", port + 1)):
+        made = start(tmp_path_factory.mktemp("connection"), kubectl, "--listen", f"127.0.0.1:{port}")
     yield made
     made.stop()
 

@@ -1,4 +1,4 @@
-"""Options of `homeport up` that a data directory remembers: where the plane listened, and what was simulated."""
+"""Options of `homeport up` that a data directory remembers: where it listened, and what was simulated."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Earlier(msgspec.Struct, frozen=True):
 
     listen: str = ""
     simulators: tuple[str, ...] = ()
+    dashboard: int = 0  # the port; 0: none was served yet
 
 
 def read_earlier(data: Path) -> Earlier:

@@ -27,7 +27,7 @@ from homeport.app.hint import on_data, up_command
 from homeport.app.memory import frugal
 from homeport.app.object.deployment import Deployments
 from homeport.app.object.pod import Components
-from homeport.app.plane.earlier import Earlier, write_earlier
+from homeport.app.plane.earlier import Earlier, read_earlier, write_earlier
 from homeport.app.plane.housekeeping import LogFile, keep_house
 from homeport.app.plane.instance import (
     BACKUP_PATH,
@@ -42,7 +42,7 @@ from homeport.app.plane.server import StartError, renew_certificates, start
 from homeport.app.plane.show import Show, stop_event
 from homeport.app.plane.standby import Standby
 from homeport.app.plane.supervisor import Supervisor
-from homeport.app.plane.web import Web
+from homeport.app.plane.web import Web, serve_page
 from homeport.app.platform import Platform
 from homeport.app.report.describe import describe
 from homeport.app.report.description import Description
@@ -68,8 +68,6 @@ if TYPE_CHECKING:
     from homeport.app.simulation.simulation import Simulation
 
 log = structlog.get_logger(__name__)
-
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +184,11 @@ class Plane:
             server.http.root.serve_pages(SIMULATOR_PATH, pages.respond)
         simulators = self._settings.simulators
         names = simulators.names if simulators is not None else ()
-        write_earlier(self._settings.data, Earlier(server.url.removeprefix("https://"), tuple(names)))
         told = self._simulation.told() if self._simulation is not None else unsimulated(self._settings)
         if self._binaries is not None:
             told = (*told, f"Hosted control planes run as processes of {self._settings.hosted_binaries}")
-        page = await self._serve_page(server)
+        page, port = await self._serve_page(server)
+        write_earlier(self._settings.data, Earlier(server.url.removeprefix("https://"), tuple(names), port))
         if page:
             told = (*told, f"Dashboard: {on_data('dashboard', self._settings.data)}")
         instance = Instance(os.getpid(), server.url, __version__, time.time(), told, page)
@@ -211,16 +209,14 @@ class Plane:
             if self._web is not None:
                 await self._web.stop()
 
-    async def _serve_page(self, server: EmbeddedServer) -> str:
-        """On loopback alone, at the port after that of the API, or at a free one."""
+    async def _serve_page(self, server: EmbeddedServer) -> tuple[str, int]:
+        """Its address, and the port to serve it at next time."""
+        earlier = read_earlier(self._settings.data).dashboard
         if self._web is None:
-            return ""
+            return "", earlier
         base = Config(server.url, ca=server.pki.ca_pem)
-        port = (urlsplit(server.url).port or 0) + 1
-        try:
-            return await self._web.start(base, LOOPBACK, port, dial=self._dial)
-        except (OSError, OverflowError):  # taken, or there is no such port
-            return await self._web.start(base, LOOPBACK, 0, dial=self._dial)
+        page = await serve_page(self._web, base, earlier, dial=self._dial)
+        return page, urlsplit(page).port or 0
 
     def _parts(self, server: EmbeddedServer, environment: Environment, changed: Callable[[Part], None]) -> Supervisor:
         settings, components = self._settings, Components(server, self._streams)
