@@ -9,7 +9,7 @@ import msgspec
 from homeport.api.butler.v1alpha1 import TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.app.report.clusterstate import describe_cluster, describe_platform
-from homeport.app.report.description import Machines
+from homeport.app.report.description import Machines, Unmanaged
 from homeport.runtime.clock import parse_time
 
 SINCE = "2026-01-01T00:00:00Z"
@@ -46,6 +46,15 @@ def test_the_cause_is_the_first_line_of_what_the_cluster_says() -> None:
     message = "NutanixCluster pier: no such Secret.\n* InfrastructureReady: no such Secret"
     found = describe_cluster(cluster(condition("Available", "False", message)), NOW)
     assert (found.health, found.cause) == ("NotAvailable", "NutanixCluster pier: no such Secret")
+
+
+def test_a_cluster_that_runs_and_can_not_be_managed_says_so_and_since_when() -> None:
+    text = "NutanixCluster pier: Prism Central does not answer"
+    lost = condition("InfrastructureReachable", "False", text)
+    found = describe_cluster(cluster(condition("Available", "True"), lost), NOW)
+    assert found.unmanaged == Unmanaged(f"it runs, but can't be managed now: {text}", SINCE)
+    assert (found.health, found.cause) == ("Available", "")
+    assert describe_cluster(cluster(condition("Available", "False", text), lost), NOW).unmanaged is None
 
 
 def test_what_is_under_way_is_named_with_its_kind() -> None:

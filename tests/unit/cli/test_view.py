@@ -154,6 +154,15 @@ def test_the_next_command_is_about_the_cluster_that_is_not_well() -> None:
     assert "    next: homeport doctor --data d" in lines
 
 
+def test_what_many_objects_report_is_one_line_with_the_time_and_their_number() -> None:
+    same = [f"NutanixMachine m{number}" for number in range(5)]
+    found = Finding("Cluster", "default/pier", "it can't be managed", since="2026-01-01T00:00:00Z", same=same)
+    assert texts(overview(msgspec.structs.replace(FOUND, clusters=[], stuck=[found], under_way=[])))[-2:] == [
+        "  Cluster pier (since 2026-01-01T00:00:00Z): it can't be managed",
+        "    reported by 5 objects: NutanixMachine m0, NutanixMachine m1 and 3 more",
+    ]
+
+
 def test_what_stays_after_the_end_are_the_clusters_and_causes() -> None:
     lines = texts(summary(FOUND))
     assert lines[1].startswith("Cluster pier ")

@@ -15,6 +15,7 @@ from homeport.app.tree.branch import Branch
 from homeport.app.tree.grow import grow
 from homeport.app.tree.read import Found, roots_of
 from homeport.app.tree.structure import DEEPEST
+from homeport.cli.cluster.drawing import draw
 from homeport.dashboard.tree.fold import ALONE, MOST_APART, is_well
 from homeport.dashboard.tree.live import LiveTrees
 
@@ -290,6 +291,39 @@ def test_a_cluster_that_runs_and_can_not_be_managed_says_so_and_since_when() -> 
         assert tree.since == "2026-01-01T00:00:00Z"
         assert tree.culprit is not None
         assert tree.culprit.kind == "NutanixMachine"
+
+
+def test_a_cluster_that_repeats_it_names_the_object_that_reports_it() -> None:
+    denied = "Prism Central rejects the credentials"
+    ready = condition("Ready", "True", "")
+    lost = condition("InfrastructureReachable", "False", denied)
+    repeated = condition("InfrastructureReachable", "False", f"NutanixCluster a: {denied}")
+    infra = {"conditions": [ready, lost]}
+    api = "infrastructure.cluster.x-k8s.io/v1beta1"
+    objects = [
+        made(
+            "Cluster",
+            "a",
+            status={"conditions": [condition("Available", "True", ""), repeated]},
+            infrastructureRef={"kind": "NutanixCluster", "name": "a"},
+        ),
+        made("NutanixCluster", "a", api, "Cluster/a", infra),
+        made("Machine", "m1", owner="Cluster/a", status={"conditions": [ready]}),
+        made("NutanixMachine", "m1", api, "Machine/m1", infra),
+    ]
+    live = LiveTrees()
+    for each in objects:
+        live.put(each)
+    work(live)
+    [root] = live.structure.roots()
+    [grown] = grow(Found([objects[0]], objects), None)
+    for tree in (live.tree(root, []), grown):
+        assert tree.cause == f"it runs, but can't be managed now: NutanixCluster a: {denied}"
+        assert tree.culprit is not None
+        assert tree.culprit.kind == "NutanixCluster"
+    assert [each.text.strip(" │") for each in draw(grown) if denied in each.text] == [
+        f"{denied} (reported by 1 more object below)"
+    ]
 
 
 def test_a_cluster_of_k0smotron_is_a_part_of_a_control_plane_and_no_cluster_of_its_own() -> None:

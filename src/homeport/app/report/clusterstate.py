@@ -15,6 +15,7 @@ from homeport.api.cluster.v1beta2.shape import ReplicaCounts
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment
 from homeport.api.meta import Object
 from homeport.app.report.description import ClusterState, Machines
+from homeport.app.report.unmanaged import unmanaged
 from homeport.capi.name import NEGATIVE, Condition
 from homeport.client.protocol import Key
 from homeport.machinery import condition
@@ -117,6 +118,7 @@ def describe_cluster(cluster: Cluster, now: float) -> ClusterState:
         cause="" if good else _first_line(available.get("message") or "it has not been reconciled yet"),
         seconds=max(0.0, now - parse_time(since)) if since else 0.0,
         under_way=list(dict.fromkeys(_under_way(cluster))),
+        unmanaged=unmanaged(cluster),
     )
 
 

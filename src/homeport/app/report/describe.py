@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Protocol
 
+import msgspec
+
 from homeport.api.meta import Resource
 from homeport.app.report.clusterstate import clusters_of
 from homeport.app.report.description import ClusterState, ControllerState, Description, Finding, PartState, Unfinished
 from homeport.app.report.part import Part
 from homeport.app.report.progress import progress
+from homeport.app.report.unmanaged import mark, unmanaged
+from homeport.capi.shard import cluster_name
+from homeport.client.protocol import Key
 from homeport.runtime.clock import SystemClock
 from homeport.runtime.controller import Controller
 from homeport.runtime.manager import Manager
@@ -53,7 +58,9 @@ def describe(
     clusters.sort(key=lambda each: (each.namespace, each.name))
     blind = {what: why for each in managers for what, why in (each.health() | each.unreadable()).items()}
     blind |= {what: why for report in elsewhere for what, why in report.blind.items()}
-    stuck, under_way = progress([item for each in controllers for item in each.unfinished], clusters)
+    unfinished = [item for each in controllers for item in each.unfinished]
+    clusters = mark(clusters, unfinished)
+    stuck, under_way = progress(unfinished, clusters)
     return Description(
         revision,
         objects,
@@ -122,8 +129,16 @@ def describe_controller(controller: Controller) -> ControllerState:
         reconciles=sum(counts.values()),
         errors=counts["error"],
         unfinished_count=len(unfinished),
-        unfinished=unfinished[:_SHOWN],
+        unfinished=[_with_unmanaged(controller, each) for each in unfinished[:_SHOWN]],
     )
+
+
+def _with_unmanaged(controller: Controller, item: Unfinished) -> Unfinished:
+    namespace, _, name = item.object.rpartition("/")
+    obj = controller.cache().get(Key(namespace, name))
+    if obj is None or (said := unmanaged(obj)) is None:
+        return item
+    return msgspec.structs.replace(item, unmanaged=said, cluster=f"{namespace}/{cluster_name(obj)}")
 
 
 def merge_controllers(states: Iterable[ControllerState]) -> list[ControllerState]:

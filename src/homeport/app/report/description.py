@@ -15,6 +15,13 @@ class PartState(msgspec.Struct, frozen=True, rename="camel"):
     retry_in: float = 0.0
 
 
+class Unmanaged(msgspec.Struct, frozen=True, rename="camel"):
+    """An object runs, but its hypervisor can't be asked about it: nothing can be changed or healed."""
+
+    message: str
+    since: str = ""  # a time; '' if that is not known
+
+
 class Unfinished(msgspec.Struct, frozen=True, rename="camel"):
     """An object that is not what it should be yet, and why."""
 
@@ -24,6 +31,8 @@ class Unfinished(msgspec.Struct, frozen=True, rename="camel"):
     message: str = ""
     wrong: bool = False  # it failed, or its controller warns: a user should look
     seconds: float = 0.0  # for how long, for this reason
+    unmanaged: Unmanaged | None = None
+    cluster: str = ""  # namespace/name of the Cluster of an object that can't be managed
 
 
 class Finding(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,6 +42,8 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
     object: str  # namespace/name, or the name of a part of the plane
     message: str
     waiting: list[str] = []
+    since: str = ""  # a time; '' if that is not known
+    same: list[str] = []  # other objects that report the same
 
 
 class Machines(msgspec.Struct, frozen=True, rename="camel"):
@@ -61,11 +72,12 @@ class ClusterState(msgspec.Struct, frozen=True, rename="camel"):
     under_way: list[str] = []  # `Kind name: what happens`
     kind: str = "Cluster"  # or TenantCluster, ClusterDeployment
     cluster: str = ""  # namespace/name of the Cluster, where that is another object
+    unmanaged: Unmanaged | None = None
 
     @property
     def fine(self) -> bool:
         complete = all(part.ready >= part.desired for part in (self.control_plane, self.workers))
-        return self.healthy and complete and not self.under_way
+        return self.healthy and complete and not self.under_way and self.unmanaged is None
 
     @property
     def home(self) -> str:

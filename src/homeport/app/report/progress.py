@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from homeport.app.report.description import ClusterState, Finding, Unfinished
+from homeport.app.report.unmanaged import fold
 
 PATIENCE_SECONDS = 120.0
 _NAMED = re.compile(r"\b([A-Za-z]+)(?= (?:([a-z0-9.-]+)/)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))")
@@ -22,6 +23,7 @@ _Name = tuple[str, str, str]  # kind in lower case, namespace, name
 def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState]) -> tuple[list[Finding], list[Finding]]:
     """What is stuck and what is under way. Nothing happens to a paused Cluster, on purpose."""
     working = [each for each in clusters if not each.paused]
+    unmanaged, unfinished = fold(unfinished, clusters)
     found = _by_name(unfinished)
     waits_for = _without_circles({name: _named(item, name, found) for name, item in found.items()}, found)
     found = {name: _with_cause(item, working) for name, item in found.items()}
@@ -41,7 +43,7 @@ def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState])
         *(_cluster_finding(e) for e in silent if e in moving and not e.under_way),
     ]
     going += [_finding(found[name], []) for name in causes if name not in held]
-    stuck += map(_cluster_finding, late)
+    stuck += [*map(_cluster_finding, late), *unmanaged]
     named = {(each.kind, each.object) for each in stuck}
     return stuck, [each for each in _once(going) if (each.kind, each.object) not in named]
 

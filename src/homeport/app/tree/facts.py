@@ -19,7 +19,7 @@ _LEADING = (Condition.AVAILABLE, Condition.READY)
 class Facts:
     """Worked out once for each version of an object: live views look at the same 10,000 objects again and again."""
 
-    __slots__ = ("healthy", "lost", "nodes", "object", "problem", "said", "state", "version", "waits")
+    __slots__ = ("healthy", "lost", "nodes", "object", "problem", "runs", "said", "state", "version", "waits")
 
     def __init__(self, obj: Unstructured) -> None:
         self.object = obj
@@ -31,6 +31,8 @@ class Facts:
         explained = any(each.get("status") == "False" and each.get("message") for each in conditions)
         self.problem = self.said.message if self.said is not None and (explained or not self.healthy) else ""
         self.nodes = _node(obj, conditions)
+        # Of a root: nothing is wrong with it, or no more than that it can't be managed now.
+        self.runs = bool(self.healthy) and (self.said is None or self.lost is not None)
         self.state = state(obj, conditions)
         self.version = version(obj)
 

@@ -41,7 +41,7 @@ def _below(structure: Structure, item: Item, seen: frozenset[str]) -> list[Item]
 
 def _sentence(item: Item, part: Part) -> tuple[str, Reference | None, str]:
     """A root that is healthy has no cause, though one of its parts may be under way, unless it can't be managed."""
-    if item.facts.said is None and item.facts.healthy:
+    if item.facts.runs:
         lost = _first_unreachable(part)
         return ("", None, "") if lost is None else (lost[1].message, reference(lost[0]), lost[1].since)
     blame = blamed(part)
@@ -53,10 +53,10 @@ def _sentence(item: Item, part: Part) -> tuple[str, Reference | None, str]:
 
 
 def _first_unreachable(part: Part) -> tuple[Any, ReportedProblem] | None:
-    said = unreachable(part.object)
-    if said is not None:
-        return part.object, said
-    return next((lost for each in part.children if (lost := _first_unreachable(each)) is not None), None)
+    """What is above it only repeats it."""
+    below = next((lost for each in part.children if (lost := _first_unreachable(each)) is not None), None)
+    said = unreachable(part.object) if below is None else None
+    return below if said is None else (part.object, said)
 
 
 def reference(obj: Unstructured) -> Reference:
@@ -75,6 +75,8 @@ class _Grown:
         problem = facts.problem
         if problem and facts.waits and any(child.problem for each in children for child in each.walk()):
             problem = ""  # something below it reports more
+        if problem and any(each.problem and problem.endswith(f": {each.problem}") for each in children):
+            problem = ""  # it only repeats what the one below it reports
         place = "" if above is None else role(item.object, above.object)
         return facts.branch(place, problem, [*children, *facts.nodes], self._age(item.object))
 

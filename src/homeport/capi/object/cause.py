@@ -131,7 +131,10 @@ def unreachable(obj: AnyObject, conditions: Sequence[Mapping[str, Any]] | None =
     if lost is None or lost.get("status") != "False":
         return None
     said = _sentence(lost.get("message") or _spoken(lost))
-    text = f"it runs, but can't be managed now: {described(obj)}: {said}"
+    # A Cluster repeats what its infrastructure reports, with that object's name.
+    called = described(obj)
+    where = "" if called.startswith("Cluster ") else f"{called}: "
+    text = f"it runs, but can't be managed now: {where}{said}"
     return ReportedProblem(text, waits=False, since=_since(lost))
 
 

@@ -54,6 +54,8 @@ def _head(tree: Tree, width: int | None) -> list[Line]:
         text = f"Cause:     {tree.cause}"
         lines = [text] if width is None else textwrap.wrap(text, width, subsequent_indent=" " * 11)
         made += [Line(line, "red" if not root.healthy else "yellow") for line in lines]
+        if tree.since:
+            made.append(Line(f"Since:     {tree.since}"))
     return made
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -26,14 +27,20 @@ def draw(tree: Tree, *, width: int | None = None, conditions: bool = False) -> l
     rows = list(_rows(tree.root, "", "", tree.root.namespace))
     widths = [max(len(row.cells[i]) for row in [_Row(_HEADER, "", None), *rows]) for i in range(len(_HEADER))]
     made = [Line(_cut(_joined(_HEADER, widths), width), "dim")]
+    # A sentence that many objects report, such as all machines of a hypervisor, is written once.
+    times = Counter(row.branch.problem for row in rows if row.branch is not None)
+    written: set[str] = set()
     for row in rows:
         branch = row.branch
         if branch is None:
             made.append(Line(_cut(row.cells[0], width), "dim"))
             continue
         made.append(Line(_cut(_joined(row.cells, widths), width), _style(branch)))
-        if branch.problem:
-            made += _wrapped(row.below, branch.problem, width, "red" if branch.healthy is False else "yellow")
+        if branch.problem and branch.problem not in written:
+            written.add(branch.problem)
+            others = times[branch.problem] - 1
+            more = f" (reported by {others} more object{'s' if others > 1 else ''} below)" if others else ""
+            made += _wrapped(row.below, branch.problem + more, width, "red" if branch.healthy is False else "yellow")
         if conditions:
             for each in branch.conditions:
                 made += _wrapped(row.below, _condition(each), width, "yellow" if _wrong(each) else "")

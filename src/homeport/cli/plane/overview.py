@@ -91,7 +91,7 @@ def _name(cluster: ClusterState) -> str:
 
 def _doctor(found: Description) -> str:
     """About one cluster where only one is not well."""
-    sick = [each for each in found.clusters if not each.healthy]
+    sick = [each for each in found.clusters if not each.healthy or each.unmanaged is not None]
     if len(sick) != 1:
         return "doctor"
     namespace = "" if sick[0].namespace == "default" else f" --namespace {sick[0].namespace}"
@@ -121,7 +121,7 @@ def summary(found: Description) -> list[Line]:
 
 def _block(found: Finding, width: int | None, height: int | None, style: str) -> list[Line]:
     """The sentence, and who waits for it."""
-    text = f"{shown(found)}: {found.message}"
+    text = f"{shown(found)}{f' (since {found.since})' if found.since else ''}: {found.message}"
     lines = [text]
     if width is not None:
         rows = None if height is None else _FINDING_ROWS
@@ -131,6 +131,9 @@ def _block(found: Finding, width: int | None, height: int | None, style: str) ->
     made = [Line(f"  {line}", style) for line in lines]
     if found.waiting:
         made.append(Line(_short(f"    waiting for it: {_several(found.waiting)}", width), "dim"))
+    if found.same:
+        count = "1 object" if len(found.same) == 1 else f"{len(found.same)} objects"
+        made.append(Line(_short(f"    reported by {count}: {_several(found.same)}", width), "dim"))
     return made
 
 

@@ -97,7 +97,10 @@ def digest(item: Item, below: Below) -> Digest:
         blame=_blame(item, below),
         counts=_sum((_own(item), below.counts)),
         version=(facts.version if item.kind == "Machine" else "") or below.version,
-        lost=below.lost if facts.lost is None else Blame((), facts.lost, reference(item.object)),
+        # What is above it only repeats it.
+        lost=below.lost
+        if facts.lost is None or below.lost is not None
+        else Blame((), facts.lost, reference(item.object)),
     )
 
 

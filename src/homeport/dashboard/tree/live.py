@@ -92,7 +92,7 @@ class LiveTrees:
         """Why it is not well. A root that is healthy has no cause, though one of its parts may be under way, unless it
         can't be managed."""
         found = self.digest(item)
-        return found.lost if item.facts.said is None and item.facts.healthy else found.blame
+        return found.lost if item.facts.runs else found.blame
 
     def tree(self, item: Item, unreadable: list[str]) -> Tree:
         """The tree as pages draw it, with equal machines as one."""
