@@ -127,6 +127,7 @@ class Condition:
     INFRASTRUCTURE_READY = "InfrastructureReady"
     INFRASTRUCTURE_REACHABLE = "InfrastructureReachable"
     NO_ORPHANED_MACHINES = "NoOrphanedMachines"
+    REFERENCES_RESOLVED = "ReferencesResolved"
     MACHINES_READY = "MachinesReady"
     MACHINES_UP_TO_DATE = "MachinesUpToDate"
     ROLLING_OUT = "RollingOut"

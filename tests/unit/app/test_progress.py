@@ -41,6 +41,25 @@ def test_the_cause_is_shown_once_with_all_that_wait_for_it() -> None:
     assert going == []
 
 
+def test_a_warning_that_explains_why_nothing_answers_is_the_cause() -> None:
+    """No controller waits for it: only the Cluster reports it."""
+    mismatch = "spec.template.spec.image: 'ubuntu-v1.29.0' contains Kubernetes v1.29.0, but the Machine has v1.31.0"
+    items = [
+        msgspec.structs.replace(CLUSTER, message="waiting for KubeadmControlPlane pier to be initialized"),
+        msgspec.structs.replace(PLANE, message="waiting for the Node of Machine pier-x"),
+        Unfinished("Machine", "default/pier-x", "WaitingForNode", "no connection to https://10.0.0.1:6443"),
+        Unfinished("Machine", "default/pier-w", "WaitingForBootstrapData", "waiting for KubeadmConfig pier-w"),
+        Unfinished("Machine", "default/quay-w", "WaitingForBootstrapData", "waiting for KubeadmConfig quay-w"),
+    ]
+    late = [msgspec.structs.replace(each, seconds=500.0, cluster=f"default/{each.object[8:12]}") for each in items]
+    state = msgspec.structs.replace(PIER, cause=f"NutanixCluster pier: {mismatch}", seconds=500.0)
+    waiting = ["Machine pier-x", "KubeadmControlPlane pier", "Cluster pier", "Machine pier-w"]
+    assert progress(late, [state])[0] == [
+        Finding("NutanixCluster", "default/pier", mismatch, waiting),
+        Finding("Machine", "default/quay-w", "waiting for KubeadmConfig quay-w"),
+    ]
+
+
 def test_what_moves_is_under_way_until_it_takes_too_long() -> None:
     booting = Unfinished("NutanixMachine", "default/a", "PoweringOn", "VM a is being powered on", seconds=3.0)
     late = Unfinished("NutanixMachine", "default/b", "PoweringOn", "VM b is being powered on", seconds=500.0)

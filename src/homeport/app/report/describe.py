@@ -129,16 +129,17 @@ def describe_controller(controller: Controller) -> ControllerState:
         reconciles=sum(counts.values()),
         errors=counts["error"],
         unfinished_count=len(unfinished),
-        unfinished=[_with_unmanaged(controller, each) for each in unfinished[:_SHOWN]],
+        unfinished=[_with_cluster(controller, each) for each in unfinished[:_SHOWN]],
     )
 
 
-def _with_unmanaged(controller: Controller, item: Unfinished) -> Unfinished:
+def _with_cluster(controller: Controller, item: Unfinished) -> Unfinished:
     namespace, _, name = item.object.rpartition("/")
     obj = controller.cache().get(Key(namespace, name))
-    if obj is None or (said := unmanaged(obj)) is None:
+    cluster = cluster_name(obj) if obj is not None else ""
+    if obj is None or not cluster:
         return item
-    return msgspec.structs.replace(item, unmanaged=said, cluster=f"{namespace}/{cluster_name(obj)}")
+    return msgspec.structs.replace(item, unmanaged=unmanaged(obj), cluster=f"{namespace}/{cluster}")
 
 
 def merge_controllers(states: Iterable[ControllerState]) -> list[ControllerState]:

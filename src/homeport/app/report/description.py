@@ -32,7 +32,7 @@ class Unfinished(msgspec.Struct, frozen=True, rename="camel"):
     wrong: bool = False  # it failed, or its controller warns: a user should look
     seconds: float = 0.0  # for how long, for this reason
     unmanaged: Unmanaged | None = None
-    cluster: str = ""  # namespace/name of the Cluster of an object that can't be managed
+    cluster: str = ""  # namespace/name of the Cluster that it belongs to
 
 
 class Finding(msgspec.Struct, frozen=True, rename="camel"):

@@ -16,6 +16,7 @@ from homeport.app.report.unmanaged import fold
 
 PATIENCE_SECONDS = 120.0
 _NAMED = re.compile(r"\b([A-Za-z]+)(?= (?:([a-z0-9.-]+)/)?([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?))")
+_CAUSE = re.compile(r"([A-Z][A-Za-z0-9]+) ([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?): (.+)", re.S)
 
 _Name = tuple[str, str, str]  # kind in lower case, namespace, name
 
@@ -26,12 +27,14 @@ def progress(unfinished: Iterable[Unfinished], clusters: Sequence[ClusterState])
     unmanaged, unfinished = fold(unfinished, clusters)
     found = _by_name(unfinished)
     waits_for = _without_circles({name: _named(item, name, found) for name, item in found.items()}, found)
+    waits_for = _with_clusters(waits_for, found)
     found = {name: _with_cause(item, working) for name, item in found.items()}
     waited_by = _inverted(waits_for)
     causes = [name for name, others in waits_for.items() if not others]
     held = {name: _dependents(name, waited_by) for name in causes if _stuck(found[name])}
     behind = {other for others in held.values() for other in others}
-    stuck = [_finding(found[name], [found[other] for other in others]) for name, others in held.items()]
+    deeper = _deeper(working, found)
+    stuck = [_held(found, name, others, deeper) for name, others in held.items()]
     stuck.sort(key=lambda each: (-len(each.waiting), each.kind, each.object))
     # Objects that wait for each other in a circle have no cause: those that warn are shown.
     stuck += [_finding(i, []) for n, i in found.items() if waits_for[n] and n not in behind and _stuck(i)]
@@ -94,6 +97,50 @@ def _without_circles(waits_for: dict[_Name, list[_Name]], found: dict[_Name, Unf
             behind = set(_dependents(name, waited_by))
             made[name] = [other for other in others if other not in behind or found[other].wrong]
     return made
+
+
+def _with_clusters(waits_for: dict[_Name, list[_Name]], found: dict[_Name, Unfinished]) -> dict[_Name, list[_Name]]:
+    """Objects that wait without naming a reason, such as workers before the control plane is up, wait for their Cluster
+    if that is not finished, unless it waits for them."""
+    waited_by = _inverted(waits_for)
+    made = dict(waits_for)
+    for name, others in waits_for.items():
+        item = found[name]
+        namespace, _, cluster = item.cluster.rpartition("/")
+        above = ("cluster", namespace, cluster)
+        if not others and not item.wrong and above != name and above in found:
+            if above not in _dependents(name, waited_by):
+                made[name] = [above]
+    return made
+
+
+def _deeper(clusters: Iterable[ClusterState], found: dict[_Name, Unfinished]) -> dict[_Name, Finding]:
+    """By Cluster, a cause on an object that no controller waits for: a warning about an image, for example."""
+    made: dict[_Name, Finding] = {}
+    for each in clusters:
+        reported = _CAUSE.match(each.cause)
+        if reported is None:
+            continue
+        kind, name, message = reported.groups()
+        if (kind.lower(), each.home, name) not in found:
+            own = each.cluster or f"{each.namespace}/{each.name}"
+            made["cluster", *_split(own)] = Finding(kind, f"{each.home}/{name}", message)
+    return made
+
+
+def _split(place: str) -> tuple[str, str]:
+    namespace, _, name = place.rpartition("/")
+    return namespace, name
+
+
+def _held(
+    found: dict[_Name, Unfinished], cause: _Name, others: Sequence[_Name], deeper: dict[_Name, Finding]
+) -> Finding:
+    waiting = [found[other] for other in others]
+    reported = next((deeper[other] for other in others if other in deeper), None)
+    if reported is None or found[cause].wrong:
+        return _finding(found[cause], waiting)
+    return msgspec.structs.replace(reported, waiting=[shown(each) for each in (found[cause], *waiting)])
 
 
 def _inverted(waits_for: dict[_Name, list[_Name]]) -> dict[_Name, list[_Name]]:

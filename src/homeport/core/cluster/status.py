@@ -316,12 +316,24 @@ def root_cause(cluster: Cluster, seen: Observed) -> str:
 
 
 def _booting(cluster: Cluster, seen: Observed) -> str:
-    """The first machine runs, and nothing answers on it: nobody but the connection knows more."""
+    """The first machine runs, and nothing answers on it. What the infrastructure warned about is the likely cause;
+    nobody but the connection knows more."""
     if cluster.status.initialization.control_plane_initialized or not seen.connection.why:
         return ""
     for machine in seen.descendants.control_plane:
         if condition.is_true(machine.status.conditions, Condition.INFRASTRUCTURE_READY):
+            if warned := _warning(seen.infrastructure):
+                return warned
             return f"{described(machine)}: it runs, but its API server can't be reached: {seen.connection.why}"
+    return ""
+
+
+def _warning(related: Related) -> str:
+    """Such as an image with another version of Kubernetes, which only its name tells."""
+    for kind in (Condition.REFERENCES_RESOLVED, *_WARNED):
+        said = contract.infra_cluster.condition(related.object, kind) if related.object is not None else None
+        if said is not None and said["status"] == "False" and said.get("message"):
+            return f"{related}: {said['message']}"
     return ""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from homeport.api.meta import Object
+from homeport.capi.name import Condition
 from homeport.infra.error import ProviderError, policy_of
 from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.protocol import Check, ClusterScope, Provider, Session
@@ -14,7 +15,7 @@ C = TypeVar("C", bound=Object)
 M = TypeVar("M", bound=Object)
 S = TypeVar("S", bound=Session)
 
-REFERENCES = "ReferencesResolved"
+REFERENCES = Condition.REFERENCES_RESOLVED
 CAPACITY = "CapacitySufficient"
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from homeport.api.cluster.v1beta2 import Cluster, ContractRef
+from homeport.api.cluster.v1beta2 import Cluster, ContractRef, Machine
 from homeport.api.meta import ObjectMeta, Unstructured
-from homeport.core.cluster.observed import Observed
+from homeport.core.cluster.observed import Descendants, Observed
 from homeport.core.cluster.status import report
+from homeport.core.machine.observed import Connection
 from homeport.core.related import Related
 from homeport.machinery.condition import find
 from homeport.runtime.clock import parse_time
@@ -22,13 +23,13 @@ def said(kind: str, status: str, reason: str = "x", message: str = "") -> dict[s
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": SINCE}
 
 
-def reported(*conditions: dict[str, str]) -> Cluster:
+def reported(*conditions: dict[str, str], **seen: Any) -> Cluster:
     cluster = Cluster(metadata=ObjectMeta(name="harbour", namespace="default"))
     cluster.spec.infrastructure_ref = REF
     cluster.status.initialization.infrastructure_provisioned = True
     body: dict[str, Any] = {"kind": "NutanixCluster", "metadata": {"name": "harbour", "namespace": "default"}}
     infra = Unstructured({**body, "status": {"conditions": list(conditions)}})
-    report(cluster, Observed(infrastructure=Related(REF, object=infra)), parse_time(SINCE) + 60)
+    report(cluster, Observed(infrastructure=Related(REF, object=infra), **seen), parse_time(SINCE) + 60)
     return cluster
 
 
@@ -40,6 +41,29 @@ def test_a_warning_of_the_infrastructure_is_repeated(kind: str, reason: str) -> 
     assert found is not None
     assert (found["status"], found["reason"]) == ("False", reason)
     assert found["message"] == "NutanixCluster harbour: it overlaps"
+
+
+@pytest.mark.parametrize("warned", [True, False])
+def test_what_the_infrastructure_warned_about_explains_why_nothing_answers(warned: bool) -> None:
+    text = "spec.image: 'ubuntu-v1.29.0' contains Kubernetes v1.29.0, but KubeadmControlPlane harbour has v1.31.0"
+    meta = ObjectMeta(name="m", namespace="default", labels={"cluster.x-k8s.io/control-plane": ""})
+    machine = Machine(metadata=meta)
+    machine.status.conditions = [said("InfrastructureReady", "True")]
+    found = find(
+        reported(
+            said("Ready", "True"),
+            said("ReferencesResolved", "False" if warned else "True", "ImageVersionMismatch", text if warned else ""),
+            descendants=Descendants([machine]),
+            connection=Connection(why="nothing answers at 10.0.0.1:6443"),
+        ).status.conditions,
+        "Available",
+    )
+    assert found is not None
+    assert found["message"].startswith(
+        f"NutanixCluster harbour: {text}\n"
+        if warned
+        else "control plane machine m: it runs, but its API server can't be reached: nothing answers at 10.0.0.1:6443"
+    )
 
 
 @pytest.mark.parametrize(
