@@ -6,6 +6,7 @@ from homeport.api.kubevirt.v1alpha1 import KubevirtCluster, KubevirtMachine, Kub
 from homeport.capi.capi import Capi
 from homeport.client.dial import DIRECT, DialOptions
 from homeport.infra.install import install as install_provider
+from homeport.infra.preflight.name import lookup_of
 from homeport.infra.preflight.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider
 from homeport.providers.harvester.cloud.node import Nodes
@@ -32,7 +33,7 @@ def install(
 ) -> Provider[KubevirtCluster, KubevirtMachine, HarvesterSession]:
     clusters = manager.informers.get(KubevirtCluster).cache
     machines = manager.informers.get(KubevirtMachine).cache
-    preflight = Preflight(lambda: iter(clusters), cached_pools(manager))
+    preflight = Preflight(lambda: iter(clusters), cached_pools(manager), lookup_of(dial))
     connector = Connector(manager.client, manager.clock, dial)
     checks = BootstrapChecks(SshKeys(manager.client), dial, manager.clock)
     manager.job(checks.run)

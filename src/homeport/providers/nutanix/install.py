@@ -18,6 +18,7 @@ from homeport.client.protocol import Key
 from homeport.infra.install import install as install_provider
 from homeport.infra.machine.driver import InstanceDriver
 from homeport.infra.machine.location import Location
+from homeport.infra.preflight.name import lookup_of
 from homeport.infra.preflight.pool import cached_pools
 from homeport.infra.protocol import Conditions, Provider, Trigger
 from homeport.infra.reconciler import is_provisioned
@@ -48,7 +49,7 @@ def install(
     manager: Manager, dial: DialOptions = DIRECT, capi: Capi | None = None
 ) -> Provider[NutanixCluster, NutanixMachine, PrismSession]:
     objects = _Objects(manager)
-    preflight = Preflight(objects.domain, objects.clusters, cached_pools(manager))
+    preflight = Preflight(objects.domain, objects.clusters, cached_pools(manager), lookup_of(dial))
     provider = Provider(
         name="nutanix",
         cluster_kind=NutanixCluster,

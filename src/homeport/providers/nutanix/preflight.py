@@ -13,6 +13,7 @@ from homeport.infra.error import Denied, ProviderError, Throttled, Unreachable, 
 from homeport.infra.preflight.check import CAPACITY, REFERENCES, passed
 from homeport.infra.preflight.fit import check_version, misfit
 from homeport.infra.preflight.host import ENDPOINT, bad_endpoint, check_disjoint, check_host, check_kept, check_reach
+from homeport.infra.preflight.name import Lookup, check_name, look_up
 from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.preflight.pool import FindPool
 from homeport.infra.protocol import Check, ClusterScope
@@ -42,17 +43,22 @@ FindClusters = Callable[[], Iterable[NutanixCluster]]
 
 
 class Preflight:
-    def __init__(self, find_domain: FindDomain, clusters: FindClusters, find_pool: FindPool) -> None:
+    def __init__(
+        self, find_domain: FindDomain, clusters: FindClusters, find_pool: FindPool, lookup: Lookup = look_up
+    ) -> None:
         self._find_domain = find_domain
+        self._lookup = lookup
         self._find_pool = find_pool
         self._clusters = clusters
 
     async def run(self, scope: Scope) -> Sequence[Check]:
         """What is wrong with the cluster itself."""
         checks = [*await self._check_domains(scope), *await self._check_domain_pools(scope)]
+        unknown = await check_name(scope, self._lookup)
         if scope.provisioned:
             # Its own machines hold the address by now.
-            return [*checks, *(await self._check_routed(scope) or check_kept(scope))]
+            return [*checks, *(unknown or await self._check_routed(scope) or check_kept(scope))]
+        checks += unknown
         checks += check_host(scope, self._clusters(), self._find_pool)
         if passed(checks):
             checks += await self._check_endpoint(scope)

@@ -23,6 +23,7 @@ _ENDPOINT = frozenset(
         "EndpointInPool",
         "EndpointInUse",
         "EndpointInClusterNetwork",
+        "EndpointNotResolved",
         "EndpointOutsideSubnet",
         "EndpointChanged",
         "EndpointNotUsable",

@@ -15,6 +15,7 @@ from homeport.infra.error import Denied
 from homeport.infra.machine.address import pools_of
 from homeport.infra.preflight.check import REFERENCES, passed
 from homeport.infra.preflight.host import bad_endpoint, check_disjoint, check_host, check_kept, check_reach
+from homeport.infra.preflight.name import Lookup, check_name, look_up
 from homeport.infra.preflight.near import near
 from homeport.infra.preflight.plan import MachinePlan
 from homeport.infra.preflight.pool import FindPool, read_pool
@@ -39,7 +40,8 @@ FindClusters = Callable[[], Iterable[KubevirtCluster]]
 
 
 class Preflight:
-    def __init__(self, clusters: FindClusters, find_pool: FindPool) -> None:
+    def __init__(self, clusters: FindClusters, find_pool: FindPool, lookup: Lookup = look_up) -> None:
+        self._lookup = lookup
         self._clusters = clusters
         self._find_pool = find_pool
 
@@ -74,7 +76,8 @@ class Preflight:
 
     async def run(self, scope: Scope) -> Sequence[Check]:
         if scope.provisioned:
-            return check_kept(scope) if front(scope) is None else []  # its own machines hold the address by now
+            # Its own machines hold the address by now.
+            return await check_name(scope, self._lookup) or check_kept(scope) if front(scope) is None else []
         kind, left = front(scope), await permission.check_balancers(scope.session)
         if kind is None:
             return [*await self._check_address(scope), *left]
@@ -89,7 +92,7 @@ class Preflight:
         try:
             address = ip_address(scope.infra.spec.control_plane_endpoint.host)
         except ValueError:
-            return checks
+            return [*checks, *await check_name(scope, self._lookup)]
         if not passed(checks):
             return checks
         networks = await _networks_used(scope)
