@@ -48,6 +48,10 @@ def test_other_fields_stay(field: str) -> None:
         "token eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl",
         "kubeadm join --token abcdef.0123456789abcdef",
         'password="hunter2-and-more"',
+        "api_key=hunter2-and-more",
+        '"clientSecret": "hunter2-and-more"',
+        "AWS_SECRET_ACCESS_KEY=hunter2-and-more",
+        "token: hunter2-and-more",
         "-----BEGIN EC PRIVATE KEY-----\nabc\n-----END EC PRIVATE KEY-----",
     ],
 )
@@ -57,6 +61,11 @@ def test_what_looks_like_a_secret_is_removed_from_texts(text: str) -> None:
     for part in ("abcdefgh12345678", "hunter2", "eyJ", "0123456789abcdef", "PRIVATE"):
         assert part not in cleaned
     assert cleaned.startswith("before ")
+
+
+@pytest.mark.parametrize("text", ["the token: it is old", "Secret default/a, key credentials: is not JSON", "keys: a"])
+def test_sentences_about_secrets_stay(text: str) -> None:
+    assert Redaction().text(text) == text
 
 
 def test_values_of_secrets_are_removed_wherever_they_are_also_parts_of_json_and_kubeconfigs() -> None:

@@ -25,6 +25,12 @@ _PATTERNS = (
     re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b"),
     re.compile(r"(?i)(?<=password)([\"']?\s*[=:]\s*)[\"']?[^\s\"',}]+"),
 )
+# In the text of a file or a log line: `api_key=...`, `"clientSecret": "..."`. A short word behind it is prose.
+_ASSIGNED = re.compile(
+    r"((?:pass(?:wd|phrase)|(?:api|access|secret|private|encryption)[-_]?key(?:[-_]?id)?|client[-_]?secret|token)"
+    r"[\"']?\s*[=:]\s*)[\"']?[^\s\"',}]{8,}",
+    re.IGNORECASE,
+)
 _SHORTEST = 6
 # Values of Secrets that are words: to remove them everywhere would make every text unreadable.
 _WORDS = frozenset(
@@ -102,7 +108,7 @@ class Redaction:
 def _unpatterned(text: str) -> str:
     for pattern in _PATTERNS:
         text = pattern.sub(REMOVED, text)
-    return text
+    return _ASSIGNED.sub(rf"\1{REMOVED}", text)
 
 
 def _parts(text: str) -> Iterable[str]:
