@@ -83,6 +83,7 @@ def prepare(site: Site) -> None:
 def pictures(browser: Browser, link: str, *, quick: bool = False) -> Iterator[tuple[str, bytes]]:
     """Name and content of each; `quick`: in one theme, and not to the end of what takes long."""
     visit = log_in(browser, link)
+    visit.page.on("dialog", lambda dialog: dialog.accept())  # the change of the last picture is not applied
     encoder = browser.new_page()
     for theme in ("light",) if quick else ("light", "dark"):
         visit.page.evaluate("theme => localStorage.setItem('homeport-theme', theme)", theme)

@@ -23,6 +23,7 @@ pytestmark = MARKS
 PAGES = (
     "#/",
     "#/cluster/Cluster/default/harbour",
+    "#/cluster/Cluster/default/harbour?below=timeline",
     "#/cluster/Cluster/default/harbour?tab=machines",
     "#/cluster/Cluster/default/harbour?tab=conditions",
     "#/cluster/Cluster/default/harbour?tab=timeline",

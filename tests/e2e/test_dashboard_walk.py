@@ -94,6 +94,124 @@ def test_a_change_of_another_kind_has_no_machines_to_show(visit: Visit, site: Si
     expect(visit.page.get_by_role("region", name="What will happen")).to_have_count(0)
 
 
+def test_leaving_the_editor_asks_before_text_is_lost(visit: Visit, site: Site) -> None:
+    site.kubectl.ok("create", "configmap", "draft", "--from-literal=a=b")
+    visit.go("#/kinds/core/configmaps?ns=default")
+    visit.page.get_by_role("table").get_by_role("link", name="draft", exact=True).click()
+    text, dialog = visit.page.locator("textarea"), visit.page.get_by_role("dialog")
+    expect(text).to_be_visible()
+    address, before = visit.page.url, text.input_value()
+    text.fill(before.replace("a: b", "a: typed"))
+
+    def kept() -> None:
+        expect(dialog).to_have_count(0)
+        expect(visit.page).to_have_url(address)
+        expect(text).to_have_value(re.compile("a: typed"))
+
+    machines = visit.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Machines")
+    machines.click()
+    expect(dialog).to_contain_text("The YAML of ConfigMap draft was edited and not applied.")
+    accessible(visit)
+    expect(dialog.get_by_role("button", name="Keep editing")).to_be_focused()
+    visit.page.keyboard.press("Enter")
+    kept()
+    visit.page.go_back()
+    expect(dialog).to_be_visible()
+    visit.page.keyboard.press("Escape")
+    kept()
+    visit.page.get_by_role("button", name="Log out").click()
+    dialog.get_by_role("button", name="Keep editing").click()
+    kept()
+    tabs = visit.page.get_by_role("navigation", name="Parts of the object")
+    tabs.get_by_role("link", name="logs").click()  # the same object: nothing is lost, and nothing asked
+    expect(text).to_be_hidden()
+    tabs.get_by_role("link", name="YAML").click()
+    expect(text).to_have_value(re.compile("a: typed"))
+    with visit.page.expect_event("dialog") as asked:
+        visit.page.evaluate("setTimeout(() => location.reload())")
+    assert asked.value.type == "beforeunload"
+    asked.value.dismiss()
+    expect(text).to_have_value(re.compile("a: typed"))
+    machines.click()
+    visit.page.keyboard.press("Tab")
+    expect(dialog.get_by_role("button", name="Discard and leave")).to_be_focused()
+    visit.page.keyboard.press("Enter")
+    expect(visit.page.locator("main h1")).to_have_text("Machines")
+    visit.page.go_back()
+    expect(text).to_have_value(re.compile("a: b"))
+    visit.page.reload()  # nothing asks: a dialog would keep the page
+    expect(text).to_have_value(re.compile("a: b"))
+    assert "typed" not in field(site, "configmap/draft", ".data")
+
+
+NAME_OF_FOCUS = """() => {
+  const at = document.activeElement;
+  return (at.ariaLabel || at.labels?.[0]?.querySelector(".name")?.textContent || at.labels?.[0]?.textContent || at.textContent).trim();
+}"""
+
+
+def tab_to(visit: Visit, name: str) -> None:
+    for _ in range(120):
+        visit.page.keyboard.press("Tab")
+        if visit.page.evaluate(NAME_OF_FOCUS) == name:
+            return
+    pytest.fail(f"the Tab key does not come to {name!r}")
+
+
+def test_a_cluster_is_created_and_deleted_with_the_keyboard_alone(visit: Visit, site: Site) -> None:
+    page, keys = visit.page, visit.page.keyboard
+    tab_to(visit, "Create")
+    keys.press("Enter")
+    expect(page.get_by_label("Name", exact=True)).to_be_visible()
+    tab_to(visit, "Name")
+    keys.type("ferry")
+    tab_to(visit, "Check")
+    keys.press("Enter")
+    expect(page.get_by_text("The API server accepts it.")).to_be_visible()
+    expect(page.get_by_role("button", name="Create", exact=True)).to_be_focused()
+    keys.press("Enter")
+    expect(page.locator("main h1")).to_contain_text("ferry TenantCluster")
+    assert field(site, "tenantcluster/ferry", ".metadata.name") == "ferry"
+    delete = page.locator(".actions").get_by_role("button", name="Delete", exact=True)
+    expect(delete).to_be_enabled()
+    tab_to(visit, "Delete")
+    keys.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).not_to_contain_text("Reading the machines")
+    tab_to(visit, "Type ferry to confirm")
+    keys.type("ferry")
+    tab_to(visit, "Delete")
+    keys.press("Enter")
+    expect(dialog).to_have_count(0)
+    expect(page.locator(".notice.good").last).to_contain_text("TenantCluster ferry is being deleted")
+    site.kubectl.ok("wait", "tenantcluster/ferry", "--for=delete", "--timeout=110s", seconds=120)
+
+
+def test_a_cluster_has_a_timeline_below_that_follows_the_selection(visit: Visit) -> None:
+    visit.go("#/cluster/Cluster/default/harbour")
+    below = visit.page.get_by_role("region", name="Timeline")
+    toggle = below.get_by_role("button", name="Timeline")
+    expect(toggle).to_have_attribute("aria-expanded", "false")
+    toggle.click()
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+    entries = below.locator(".timeline li")
+    expect(entries.filter(has_text="KubeadmControlPlane").first).to_be_visible()
+    visit.page.locator('li[data-object="MachineDeployment/harbour-workers"] > .leaf > .kind').click()
+    expect(below.get_by_label("Object")).to_have_value("harbour-workers")
+    expect(entries.filter(has_text="KubeadmControlPlane")).to_have_count(0)
+    expect(entries.filter(has_text="MachineDeployment harbour-workers").first).to_be_visible()
+    accessible(visit)
+    visit.page.reload()
+    expect(below.get_by_label("Object")).to_have_value("harbour-workers")
+    expect(entries.first).to_contain_text("harbour-workers")
+    visit.page.get_by_role("navigation", name="Parts of the cluster").get_by_role("link", name="machines").click()
+    expect(entries.first).to_be_visible()  # below the other parts, too
+    toggle.click()
+    expect(entries).to_have_count(0)
+    assert "below" not in visit.page.url
+    assert "about" not in visit.page.url
+
+
 def cluster_action(visit: Visit, name: str) -> Locator:
     visit.go("#/cluster/Cluster/default/harbour")
     visit.page.locator(".actions").get_by_role("button", name=name, exact=True).click()

@@ -4,12 +4,12 @@ import { useEffect, useState } from "preact/hooks";
 import { loadKinds } from "./kind";
 import { Palette, searching } from "./palette";
 import { findSimulators, pages } from "./pages";
-import { href, route } from "./route";
+import { abandon, href, leaving, route, stay, unsaved } from "./route";
 import { may, get } from "./request";
 import { begin, lapsed, leave, problem, user } from "./session";
 import { choose, home, space, spaces } from "./space";
 import { connect, link } from "./stream";
-import { Notices, report } from "./ui";
+import { Dialog, Notices, report } from "./ui";
 import { Cluster } from "./page/cluster";
 import { Create } from "./page/create";
 import { Kinds } from "./page/kinds";
@@ -55,7 +55,7 @@ function App() {
         <span class={`link ${link.value}`} role="status">{LINKS[link.value]}</span>
         <button type="button" aria-label={shade === "dark" ? "Light theme" : "Dark theme"} onClick={() => setShade(shade === "dark" ? "light" : "dark")}>{shade === "dark" ? "☀" : "☾"}</button>
         <span class="who" title={user.value}>{user.value}</span>
-        <button type="button" onClick={() => void leave()}>Log out</button>
+        <button type="button" onClick={() => abandon(() => void leave())}>Log out</button>
       </header>
       <nav class="side" aria-label="Pages">
         {pages.value.map((each) => (
@@ -65,6 +65,7 @@ function App() {
       <main id="content" tabIndex={-1}><View /></main>
       <Notices />
       {searching.value && <Palette />}
+      {leaving.value && <Unsaved />}
       </div>
     </>
   );
@@ -75,6 +76,16 @@ function Spaces() {
     <select value={space.value} onChange={(event) => choose(event.currentTarget.value)}>
       {spaces.value.map((each) => <option key={each} value={each}>{each || "all"}</option>)}
     </select>
+  );
+}
+
+function Unsaved() {
+  const go = () => { unsaved.value = ""; leaving.value?.(); leaving.value = null; };
+  return (
+    <Dialog title="Leave without applying your change?" onClose={stay}>
+      <p>The YAML of {unsaved.value} was edited and not applied. If you leave, your text is lost.</p>
+      <p class="actions"><button type="button" class="main" autofocus onClick={stay}>Keep editing</button> <button type="button" class="danger" onClick={go}>Discard and leave</button></p>
+    </Dialog>
   );
 }
 

@@ -16,7 +16,36 @@ function read(): Route {
 const isCode = () => location.hash.startsWith("#code="); // of a link to log in: no page
 let last = isCode() ? "" : location.hash;
 export const route = signal<Route>(read());
-addEventListener("hashchange", () => { if (!isCode()) reread(); });
+/** What the user typed and has not applied; '': nothing. It is lost on another page. */
+export const unsaved = signal("");
+/** Continues what the user began, if they give that up. */
+export const leaving = signal<(() => void) | null>(null);
+// Each entry of the history has a number: to stay is to go back, or forward again, to that of this page.
+let position = typeof history.state === "number" ? history.state : 0;
+history.replaceState(position, "");
+const place = (): number => (typeof history.state === "number" ? history.state : position + 1);
+
+addEventListener("beforeunload", (event) => { if (unsaved.value) event.preventDefault(); });
+addEventListener("hashchange", () => {
+  if (isCode()) return;
+  if (unsaved.value && read().parts.join("/") !== route.value.parts.join("/")) { leaving.value = reread; return; }
+  leaving.value = null; // the user went back to this page
+  reread();
+});
+
+/** Does it at once, or after the user has answered. */
+export function abandon(action: () => void): void {
+  if (unsaved.value) leaving.value = action;
+  else action();
+}
+
+export function stay(): void {
+  leaving.value = null;
+  if (location.hash === last) return;
+  const steps = position - place();
+  if (steps) history.go(steps);
+  else history.replaceState(position, "", last);
+}
 
 /** The address of the page, without a code that has replaced it. */
 export const held = (): string => last;
@@ -24,6 +53,8 @@ export const held = (): string => last;
 /** After the address was changed without an event. */
 export function reread(): void {
   last = location.hash;
+  position = place();
+  if (history.state !== position) history.replaceState(position, "");
   route.value = read();
 }
 
@@ -42,6 +73,6 @@ export function amend(query: Record<string, string>): void {
   const next = new URLSearchParams(route.value.query);
   for (const [name, value] of Object.entries(query)) value ? next.set(name, value) : next.delete(name);
   const text = next.toString();
-  history.replaceState(null, "", href(route.value.parts) + (text ? "?" + text : ""));
+  history.replaceState(position, "", href(route.value.parts) + (text ? "?" + text : ""));
   reread();
 }

@@ -1,6 +1,6 @@
 // Who is logged in. One half of the key is a cookie that scripts can't read; the other half is kept here.
 import { signal } from "@preact/signals";
-import { held, reread } from "./route";
+import { held, reread, unsaved } from "./route";
 import { home } from "./space";
 
 const PLACE = "homeport-key";
@@ -30,7 +30,10 @@ async function resume(): Promise<void> {
   const before = lapsed.value || user.value;
   await begin().catch(() => undefined);
   if (!user.value) return;
-  if (before !== user.value) location.reload(); // somebody else, with other rights
+  if (before !== user.value) { // somebody else, with other rights: nothing of the first user stays
+    unsaved.value = "";
+    location.reload();
+  }
   lapsed.value = problem.value = "";
   back.value++;
 }

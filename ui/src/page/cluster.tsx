@@ -44,11 +44,32 @@ export function Cluster() {
           {tab === "add-ons" && <ClusterAddons tree={tree} />}
           {tab === "access" && <ClusterAccess tree={tree} namespace={namespace} name={name} />}
           {tab === "logs" && <ObjectLogs kind={kind} namespace={namespace} name={name} />}
-          {tab === "timeline" && <Happened namespace={spaceOf(tree)} about={clusterOf(tree)} objects />}
+          {tab === "timeline" ? <Happened namespace={spaceOf(tree)} about={clusterOf(tree)} objects /> : <Below tree={tree} />}
         </>
       )}
     </>
   );
+}
+
+/** What happened, below the other parts: of the whole cluster, or of what is selected in the tree. */
+function Below({ tree }: { tree: Branch }) {
+  const open = route.value.query.get("below") === "timeline";
+  const about = route.value.query.get("about") ?? "";
+  return (
+    <section class="below" aria-label="Timeline">
+      <p class="actions">
+        <button type="button" aria-expanded={open} onClick={() => amend({ below: open ? "" : "timeline", about: "" })}>{open ? "▾" : "▸"} Timeline</button>
+        {open && <label>Object <input type="search" value={about} placeholder={`all of ${clusterOf(tree)}`} onInput={(event) => amend({ about: event.currentTarget.value })} /></label>}
+        {open && <span class="faint">Its name, or how it begins; a click on a line of the tree selects it.</span>}
+      </p>
+      {open && <Happened namespace={spaceOf(tree)} about={about || clusterOf(tree)} objects />}
+    </section>
+  );
+}
+
+/** The line of an object in the tree: if the timeline is shown below, it follows. Links and buttons keep their meaning. */
+function select(event: MouseEvent, name: string): void {
+  if (route.value.query.get("below") && !(event.target as Element).closest("a, button")) amend({ about: name });
 }
 
 function Node({ branch, level }: { branch: Branch; level: number }) {
@@ -57,7 +78,7 @@ function Node({ branch, level }: { branch: Branch; level: number }) {
   const has = branch.children.length > 0;
   return (
     <li data-object={`${branch.kind}/${branch.name}`}>
-      <div class="leaf">
+      <div class="leaf" data-selected={route.value.query.get("about") === branch.name || undefined} onClick={(event) => select(event, branch.name)}>
         {has ? <button type="button" class="twist" aria-expanded={open} aria-label={`${branch.kind} ${branch.name}`} onClick={() => setOpen(!open)}>{open ? "▾" : "▸"}</button> : <span class="twist" />}
         <span class="kind">{branch.kind === "Group" ? "" : branch.kind}</span>
         <ObjectLink kind={branch.kind} apiVersion={branch.apiVersion} namespace={branch.namespace} name={branch.name} label={branch.name} />

@@ -1,8 +1,8 @@
 // One object: edit, dry run, difference, apply.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { byPlural, kinds, path, type Kind } from "../kind";
 import { diff, type Line } from "../diff";
-import { amend, href, route } from "../route";
+import { amend, href, route, unsaved } from "../route";
 import { patchOf } from "../merge";
 import { errand, may, Refusal, send } from "../request";
 import { Command, report } from "../ui";
@@ -42,7 +42,8 @@ export function ObjectPage() {
             onClick={(event) => { event.preventDefault(); amend({ tab: each, q: "" }); }}>{each === "yaml" ? "YAML" : each}</a>
         ))}
       </nav>
-      {tab === "yaml" && <Editor key={route.value.parts.join("/")} kind={kind} namespace={namespace} name={name} />}
+      {/* What was typed is still there after a look at the logs. */}
+      {(tab === "yaml" || unsaved.value) && <div hidden={tab !== "yaml"}><Editor key={route.value.parts.join("/")} kind={kind} namespace={namespace} name={name} /></div>}
       {tab === "logs" && <ObjectLogs kind={kind.kind} namespace={namespace} name={name} />}
       {tab === "console" && <Console namespace={namespace} machine={name} />}
     </>
@@ -120,6 +121,10 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
   }
 
   const changed = held !== null && text !== held;
+  useLayoutEffect(() => {
+    unsaved.value = changed ? `${kind.kind} ${name}` : "";
+    return () => { unsaved.value = ""; };
+  }, [changed]);
   return (
     <>
       {problem && <p class="cause banner" role="alert">{problem}</p>}
