@@ -91,6 +91,20 @@ async def test_a_data_directory_of_the_command_line_counts_more_than_the_environ
     assert f"no plane is running on {tmp_path / 'none'}" in result.output
 
 
+async def test_a_user_who_may_not_list_all_clusters_is_told_to_name_a_namespace(
+    served: tuple[Plane, Path], tmp_path: Path
+) -> None:
+    p, _ = served
+    file = tmp_path / "few"
+    file.write_text(p.server.pki.kubeconfig(p.server.url, p.server.pki.issue_client("few").pem))
+    result = await run("--kubeconfig", str(file))
+    assert result.exit_code == 1
+    assert (
+        f"{p.server.url}: you may not list Clusters in all namespaces: ask an administrator for the right, or name a "
+        "namespace with -n (--kubeconfig)" in result.output
+    )
+
+
 async def test_a_cluster_without_homeport_is_an_error_that_says_what_was_asked(tmp_path: Path) -> None:
     async with plane(serve=True) as p:
         file = write_kubeconfig(p, tmp_path / "bare")

@@ -163,6 +163,7 @@ def _read_remote(where: Where) -> Description:
     from homeport.app.report.description import Description
     from homeport.app.report.installation import NotInstalled, describe_installation
     from homeport.cli.where import reach
+    from homeport.client.errors import Forbidden
     from homeport.client.http import HttpClient
     from homeport.runtime.clock import SystemClock
 
@@ -174,5 +175,11 @@ def _read_remote(where: Where) -> Description:
             return await describe_installation(client, SystemClock().now(), where.namespace)
         except NotInstalled as error:
             raise Useless(f"{where.load().server}: {error}") from None
+        except Forbidden:
+            place = f"namespace {where.namespace!r}" if where.namespace else "all namespaces"
+            text = (
+                f"you may not list Clusters in {place}: ask an administrator for the right, or name a namespace with -n"
+            )
+            raise Useless(f"{where.load().server}: {text}") from None
 
     return reach(where, work)
