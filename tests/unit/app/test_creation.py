@@ -44,7 +44,24 @@ def test_a_deployment_on_harvester_has_the_values_of_its_template() -> None:
     )
     [made] = render(choice, supports()["harvester"], {})
     assert made["spec"]["template"] == "harvester-k0s-hcp"
-    assert made["spec"]["config"]["machineDefaults"] == {"image": "default/ubuntu", "networks": ["default/workloads"]}
+    assert made["spec"]["config"]["machineDefaults"] == {
+        "image": "default/ubuntu",
+        "networks": ["default/workloads"],
+        "cpuCores": 2,
+        "memorySize": "4Gi",
+        "systemDiskSize": "40Gi",
+    }
+
+
+def test_options_that_an_api_would_ignore_are_refused() -> None:
+    tenant = Choice(api="tenant", name="shop", namespace="team", network="vlan")
+    assert tenant.unused(["workers", "network"]) == [
+        "--network has no effect with --api tenant: the ProviderConfig names it"
+    ]
+    assert Choice(api="cluster-api", name="a", namespace="b").unused(["secret", "image"]) == []
+    assert Choice(api="deployment", name="a", namespace="b").unused(["cpu", "cni"]) == [
+        "--cni has no effect with --api deployment: the template brings its own"
+    ]
 
 
 def test_an_endpoint_outside_the_network_and_a_version_that_the_image_does_not_hold_are_wrong() -> None:

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Api = Literal["cluster-api", "tenant", "deployment"]
 APIS: tuple[Api, ...] = ("cluster-api", "tenant", "deployment")
 CNIS = ("cilium", "calico", "flannel", "none")
+# Options that an API has no place for, and where it has it instead.
+_UNUSED: dict[Api, dict[str, str]] = {
+    "cluster-api": {
+        "credential": "use --secret",
+        "provider_config": "use --secret",
+        "template": "use --image and --network",
+    },
+    "tenant": {
+        **dict.fromkeys(("secret", "credential", "address", "place", "network"), "the ProviderConfig names it"),
+        "endpoint": "the address comes from a pool",
+        "control_planes": "set spec.controlPlane in the manifest",
+        "template": "a TenantCluster has no template",
+    },
+    "deployment": {
+        "secret": "use --credential",
+        "provider_config": "use --credential",
+        "control_planes": "set spec.config.controlPlaneNumber in the manifest",
+        "cni": "the template brings its own",
+    },
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +61,15 @@ class Choice:
     def missing(self) -> list[str]:
         """Options that this API needs and that are not set."""
         return [f"--{name.replace('_', '-')}" for name in self.needed() if not getattr(self, name)]
+
+    def unused(self, given: Iterable[str]) -> list[str]:
+        """Options that were given and that this API would ignore, each as a sentence."""
+        why = _UNUSED[self.api]
+        return [
+            f"--{name.replace('_', '-')} has no effect with --api {self.api}: {why[name]}"
+            for name in given
+            if name in why
+        ]
 
     def needed(self) -> tuple[str, ...]:
         vendor = ("place",) if self.provider == "nutanix" and self.api != "tenant" else ()

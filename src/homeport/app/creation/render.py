@@ -155,15 +155,15 @@ def _tenant(choice: Choice) -> Json:
 
 
 def _deployment(choice: Choice) -> Json:
-    defaults: Json = {"image": choice.image}
+    defaults: Json = {"image": choice.image, "memorySize": choice.memory, "systemDiskSize": choice.disk}
     endpoint = {"host": choice.endpoint, "port": _PORT}
     if choice.provider == "nutanix":
         host = choice.address.partition(":")[0]
         vendor: Json = {"nutanix": {"prismCentral": {"address": host}, "controlPlaneEndpoint": endpoint}}
-        defaults |= {"cluster": choice.place, "subnets": [choice.network]}
+        defaults |= {"cluster": choice.place, "subnets": [choice.network], "vcpuSockets": choice.cpu}
     else:
         vendor = {"harvester": {"controlPlaneEndpoint": endpoint}}
-        defaults |= {"networks": [choice.network]}
+        defaults |= {"networks": [choice.network], "cpuCores": choice.cpu}
     config: Json = {**vendor, "machineDefaults": defaults, "workersNumber": choice.workers}
     template = choice.template or f"{choice.provider}-k0s-hcp"
     if choice.version and "k0s" in template:

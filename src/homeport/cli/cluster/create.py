@@ -122,6 +122,8 @@ def _first(where: Where, name: str, given: dict[str, Any], asking: bool) -> Choi
     if "provider" not in given and asking and given["api"] != "tenant":
         given["provider"] = question.ask_provider()
     choice = Choice(name=name, namespace=_namespace(where), **given)
+    if unused := choice.unused(given):
+        raise click.UsageError("; ".join(unused))
     if not asking or not set(choice.missing()) & {"--secret", "--credential", "--provider-config", "--address"}:
         return choice
     return question.ask_source(choice, _candidates(where, choice))
