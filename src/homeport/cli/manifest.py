@@ -31,16 +31,20 @@ def read_manifests(paths: tuple[str, ...]) -> list[dict[str, Any]]:
             raise click.ClickException(str(error)) from error
         except OSError as error:
             raise click.ClickException(f"-f {path}: can't be read: {error.strerror or error}") from error
+        held: list[dict[str, Any]] = []
         for each in listed:
-            found += each["items"] if str(each.get("kind", "")).endswith("List") and "items" in each else [each]
-    for number, each in enumerate(found, 1):
-        if not each.get("kind") or not each.get("apiVersion") or not (each.get("metadata") or {}).get("name"):
-            raise click.ClickException(
-                f"object {number} of {', '.join(paths)}: apiVersion, kind or metadata.name is missing"
-            )
+            held += each["items"] if str(each.get("kind", "")).endswith("List") and "items" in each else [each]
+        _check(path, held)
+        found += held
     if not found:
         raise click.ClickException(f"{', '.join(paths)}: no object found")
     return found
+
+
+def _check(path: str, held: list[dict[str, Any]]) -> None:
+    for number, each in enumerate(held, 1):
+        if not each.get("kind") or not each.get("apiVersion") or not (each.get("metadata") or {}).get("name"):
+            raise click.ClickException(f"object {number} of {path}: apiVersion, kind or metadata.name is missing")
 
 
 def _files(path: str) -> list[str]:
@@ -48,4 +52,10 @@ def _files(path: str) -> list[str]:
     folder = Path(path)
     if path == "-" or not folder.is_dir():
         return [path]
-    return [str(each) for each in sorted(folder.iterdir()) if each.suffix in (".yaml", ".yml", ".json")]
+    try:
+        found = [str(each) for each in sorted(folder.iterdir()) if each.suffix in (".yaml", ".yml", ".json")]
+    except OSError as error:
+        raise click.ClickException(f"-f {path}: can't be read: {error.strerror or error}") from error
+    if not found:
+        raise click.ClickException(f"-f {path}: the directory contains no .yaml, .yml or .json file")
+    return found

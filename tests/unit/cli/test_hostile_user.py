@@ -82,7 +82,7 @@ async def run(path: Path, *args: str) -> Result:
         (("kubeconfig", "harbur"), "did you mean 'harbour'?"),
         (("kubeconfig", "harbour", "--expires", "1h"), "--expires is for TenantClusters: Cluster default/harbour has"),
         (("plan", "-f", "/nope.yaml"), "-f /nope.yaml: can't be read: No such file or directory"),
-        (("plan", "-f", "/"), "-f /: can't be read: Is a directory"),
+        (("plan", "-f", "/proc/self/fd"), "-f /proc/self/fd: the directory contains no .yaml, .yml or .json file"),
         (("console", "deck"), "run 'virtctl console -n vms deck'"),
         (("console", "deck"), "kubectl logs -n vms -l vm.kubevirt.io/name=deck -c guest-console-log"),
         (("top", "machines", "-n", "kube-system"), "there are no Machines here (-A shows all namespaces)"),
