@@ -80,7 +80,7 @@ function Spaces() {
 }
 
 function Unsaved() {
-  const go = () => { unsaved.value = ""; leaving.value?.(); leaving.value = null; };
+  const go = () => { unsaved.value = ""; };
   return (
     <Dialog title="Leave without applying your change?" onClose={stay}>
       <p>The YAML of {unsaved.value} was edited and not applied. If you leave, your text is lost.</p>

@@ -1,5 +1,5 @@
 // Everything that a page shows is in its address: #/cluster/default/harbour?tab=tree
-import { signal } from "@preact/signals";
+import { effect, signal, untracked } from "@preact/signals";
 
 export type Route = { parts: string[]; query: URLSearchParams };
 
@@ -31,6 +31,13 @@ addEventListener("hashchange", () => {
   if (unsaved.value && read().parts.join("/") !== route.value.parts.join("/")) { leaving.value = reread; return; }
   leaving.value = null; // the user went back to this page
   reread();
+});
+// Nothing is left to lose, because the user gave it up or because it was applied meanwhile: the question is answered.
+effect(() => {
+  if (unsaved.value) return;
+  const go = leaving.peek();
+  leaving.value = null;
+  if (go) untracked(go);
 });
 
 /** Does it at once, or after the user has answered. */

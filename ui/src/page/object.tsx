@@ -83,6 +83,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
       const answer = await send("PUT", where + query, text, "application/yaml", "application/yaml");
       if (answer.warning) report(answer.warning);
       if (dry) { setLines(diff(held ?? "", tidy(answer.text))); return; }
+      unsaved.value = ""; // also while it is read again
       report(`${kind.kind} ${name} was changed`, "good");
       await load();
     } catch (error) {
