@@ -160,7 +160,10 @@ def test_random_expressions_give_the_same_value(expression: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.one_of(bools, ints, lists))
 def test_fast_and_exact_evaluation_agree(expression: str) -> None:
-    program = compiled(expression)
+    try:
+        program = compile(expression, TYPES)
+    except CelError:
+        reject()  # an element of an empty list takes the type of its first use, which may not fit the second
     values = tuple(VARIABLES.values())
     assert outcome(program.run, values) == outcome(lambda *given: program._run_exactly(given), values)
 
