@@ -184,11 +184,12 @@ class Plane:
             server.http.root.serve_pages(SIMULATOR_PATH, pages.respond)
         simulators = self._settings.simulators
         names = simulators.names if simulators is not None else ()
+        page, port = await self._serve_page(server)
+        write_earlier(self._settings.data, Earlier(server.url.removeprefix("https://"), tuple(names), port))
+        # After it: hints name the options that this start does not make the next one remember.
         told = self._simulation.told() if self._simulation is not None else unsimulated(self._settings)
         if self._binaries is not None:
             told = (*told, f"Hosted control planes run as processes of {self._settings.hosted_binaries}")
-        page, port = await self._serve_page(server)
-        write_earlier(self._settings.data, Earlier(server.url.removeprefix("https://"), tuple(names), port))
         if page:
             told = (*told, f"Dashboard: {on_data('dashboard', self._settings.data)}")
         instance = Instance(os.getpid(), server.url, __version__, time.time(), told, page)
