@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Client, Key, Query
+from homeport.dashboard.right import Rights
 from homeport.runtime.cache import key_of
 from homeport.runtime.informer import Informer
+from homeport.runtime.permission import Need
 
 Changed = Callable[[Key, Unstructured | None], None]  # None: it is gone
 _NOTHING = Key("", "")  # that something is different, but no object
@@ -17,14 +19,18 @@ _NOTHING = Key("", "")  # that something is different, but no object
 class Feed:
     """Runs until it is closed. Without the right to watch, `problem` says so and the feed is empty."""
 
-    def __init__(self, client: Client, resource: Resource, namespace: str) -> None:
+    def __init__(self, client: Client, rights: Rights, resource: Resource, namespace: str) -> None:
         self.resource = resource
         self.namespace = namespace
         self._informer: Informer[Unstructured] = Informer(client, resource, Query(namespace=namespace), measured=False)
         self._informer.on_change(self._call)
+        self._informer.on_trouble = self._tell_problem
+        self._informer.on_sync(self._tell_problem)
         self._listeners: list[Changed] = []
         self._denied = ""
         self._told = ""
+        self._rights = rights
+        self._right = rights.hold(Need(("watch",), resource, namespace), self._judge)
         self._task = asyncio.create_task(self._informer.run())
 
     @property
@@ -49,16 +55,19 @@ class Feed:
     def leave(self, changed: Changed) -> None:
         self._listeners.remove(changed)
 
-    def deny(self, why: str) -> None:
-        """The right to watch this was taken away: listeners lose everything. '' gives it back."""
-        if bool(why) == bool(self._denied):
-            return
-        self._denied = why
-        for obj in self._informer.cache:
-            for listener in list(self._listeners):
-                listener(key_of(obj), None if why else obj)
+    def _judge(self, allowed: bool) -> None:
+        """The right to watch this was given, or taken away: then listeners lose everything until it is back."""
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        before, self._denied = self._denied, "" if allowed else f"you may not watch {self.resource.plural}{where}"
+        if before != self._denied:
+            for obj in self._informer.cache:
+                for listener in list(self._listeners):
+                    listener(key_of(obj), obj if allowed else None)
+        self._tell_problem()
+        if allowed:
+            self._informer.nudge()  # it may wait since it was refused
 
-    def tell_problem(self) -> None:
+    def _tell_problem(self) -> None:
         """To listeners, if it is another one than before: an empty feed has no object whose change would tell them."""
         if self.problem != self._told:
             self._told = self.problem
@@ -66,6 +75,7 @@ class Feed:
                 listener(_NOTHING, None)
 
     def close(self) -> asyncio.Task[None]:
+        self._rights.drop(self._right)
         self._task.cancel()
         return self._task
 

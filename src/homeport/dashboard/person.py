@@ -9,19 +9,18 @@ from typing import Any
 
 import structlog
 
-from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource
 from homeport.client.config import Config
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.restmapper import RestMapper
 from homeport.dashboard.feed import Changed, Feed
+from homeport.dashboard.right import Rights
 from homeport.dashboard.tree.shared import SharedTrees
 
 log = structlog.get_logger(__name__)
 
 LINGER_SECONDS = 30.0  # a page that is left and opened again finds its data still there
-CHECK_SECONDS = 10.0  # an open watch outlives the right to it: the right is asked for again
 MOST_FEEDS = 200
 _REVIEW = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
@@ -35,14 +34,14 @@ class Person:
 
     def __init__(self, config: Config, rejected: Callable[[], None] = lambda: None) -> None:
         """`rejected` is called when the API server no longer accepts the credential."""
-        self._rejected = rejected
         self.client = HttpClient(config)
+        self.rights = Rights(self.client, rejected)
         self._feeds: dict[tuple[Resource, str], Feed] = {}
         self._lingering: dict[tuple[Resource, str], asyncio.TimerHandle] = {}
         self._trees: dict[str, SharedTrees] = {}
         self._kinds: list[Resource] | None = None
         self._kinds_lock = asyncio.Lock()
-        self._tasks = [asyncio.create_task(self._check()), asyncio.create_task(self._foresee())]
+        self._tasks = [asyncio.create_task(self.rights.run()), asyncio.create_task(self._foresee())]
 
     async def kinds(self, *, fresh: bool = False) -> list[Resource]:
         """What the API server serves. Raises ApiError."""
@@ -63,22 +62,35 @@ class Person:
             timer.cancel()
         if key not in self._feeds:
             if len(self._feeds) >= MOST_FEEDS:
+                self._make_room()
+            if len(self._feeds) >= MOST_FEEDS:
                 raise TooMany(f"this session already watches {MOST_FEEDS} kinds: close some pages")
-            self._feeds[key] = Feed(self.client, resource, namespace)
+            self._feeds[key] = Feed(self.client, self.rights, resource, namespace)
         feed = self._feeds[key]
         feed.listen(changed)
         return feed
 
-    def leave(self, feed: Feed, changed: Changed) -> None:
+    def leave(self, feed: Feed, changed: Changed, linger: float = LINGER_SECONDS) -> None:
         feed.leave(changed)
         key = (feed.resource, feed.namespace)
-        if not feed.used and self._feeds.get(key) is feed:
-            loop = asyncio.get_running_loop()
-            self._lingering[key] = loop.call_later(LINGER_SECONDS, self._drop, key)
+        if feed.used or self._feeds.get(key) is not feed:
+            return
+        if linger:
+            self._lingering[key] = asyncio.get_running_loop().call_later(linger, self._drop, key)
+        else:
+            self._drop(key)
 
     def _drop(self, key: tuple[Resource, str]) -> None:
         self._lingering.pop(key, None)
         self._feeds.pop(key).close()
+
+    def _make_room(self) -> None:
+        """What only lingers goes."""
+        for trees in list(self._trees.values()):
+            self._drop_trees(trees)
+        for key, timer in list(self._lingering.items()):
+            timer.cancel()
+            self._drop(key)
 
     def trees(self, namespace: str, changed: Callable[[], None]) -> SharedTrees:
         """Of one namespace, or with '' of all. `leave_trees` ends it."""
@@ -118,34 +130,15 @@ class Person:
         answer = await self.client.create(body, kind=_REVIEW)
         return bool((answer.get("status") or {}).get("allowed"))
 
-    async def widest(self, namespace: str) -> str:
-        """'' if the user may watch Clusters everywhere, otherwise `namespace`. Raises ApiError."""
-        return "" if not namespace or await self.may("watch", Cluster.__resource__) else namespace
-
-    async def _check(self) -> None:
-        while True:
-            await asyncio.sleep(CHECK_SECONDS)
-            for feed in list(self._feeds.values()):
-                try:
-                    allowed = await self.may("watch", feed.resource, feed.namespace)
-                except ApiError as error:
-                    if error.http_code == 401:
-                        self._rejected()
-                        return
-                    continue  # no answer is no proof that a right is gone
-                where = f" in namespace {feed.namespace}" if feed.namespace else ""
-                feed.deny("" if allowed else f"you may not watch {feed.resource.plural}{where}")
-                feed.tell_problem()
-
     async def close(self) -> None:
         for timer in self._lingering.values():
             timer.cancel()
-        for trees in self._trees.values():
-            trees.close()
-        self._trees.clear()
         for task in self._tasks:
             task.cancel()
         ending = [*self._tasks, *(feed.close() for feed in self._feeds.values())]
         self._feeds.clear()
+        for trees in self._trees.values():
+            trees.close()
+        self._trees.clear()
         await asyncio.gather(*ending, return_exceptions=True)
         await self.client.close()

@@ -48,8 +48,17 @@ class Session:
     now: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def touch(self) -> None:
-        """Somebody uses it, or looks at a page of it."""
-        self.seen = self.now()
+        """Somebody uses it, or looks at a page of it. One that is over stays so, though nobody has ended it yet."""
+        if not self.over:
+            self.seen = self.now()
+
+    @property
+    def over(self) -> str:
+        """Why it has lasted long enough, '' if it has not."""
+        now = self.now()
+        if now - self.begun > LONGEST_SECONDS:
+            return f"a session lasts {LONGEST_SECONDS / 3600:.0f} hours at most"
+        return "an hour passed without use" if now - self.seen > IDLE_SECONDS else ""
 
     def end(self, why: str) -> None:
         self.why = why
@@ -98,7 +107,7 @@ class Sessions:
         found = self._sessions.get(_hash(cookie))
         if found is None or not hmac.compare_digest(_bytes(found.key), _bytes(key)):
             return None
-        if why := self._over(found):
+        if why := found.over:
             self.end(found, why)
             return None
         found.touch()
@@ -118,15 +127,8 @@ class Sessions:
         now = self._now()
         self._codes = {code: held for code, held in self._codes.items() if held[0] >= now}
         for each in list(self._sessions.values()):
-            if why := self._over(each):
+            if why := each.over:
                 self.end(each, why)
-
-    def _over(self, session: Session) -> str:
-        """Why it has lasted long enough, '' if it has not."""
-        now = self._now()
-        if now - session.begun > LONGEST_SECONDS:
-            return f"a session lasts {LONGEST_SECONDS / 3600:.0f} hours at most"
-        return "an hour passed without use" if now - session.seen > IDLE_SECONDS else ""
 
 
 def _surplus(held: Iterable[T], user_of: Callable[[T], str]) -> T:

@@ -13,7 +13,7 @@ from homeport.client.protocol import Client
 _GROUP = "authorization.k8s.io"
 _ACCESS = Resource(_GROUP, "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 _RULES = Resource(_GROUP, "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", False)
-_NOWHERE = "-"  # no namespace can be called so: what is allowed there is allowed everywhere
+EVERYWHERE = "-"  # no namespace can be called so: what is allowed there is allowed everywhere
 _AT_ONCE = 16
 
 
@@ -31,8 +31,8 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grant:
-    """A rule that holds everywhere."""
+class Grant:
+    """A rule, for every object or for those with one of the names."""
 
     verbs: frozenset[str]
     groups: frozenset[str]
@@ -46,6 +46,20 @@ class _Grant:
             and not self.resources.isdisjoint((need.resource.plural, "*"))
             and (not self.names or need.name in self.names)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What an account may do in one namespace. Not necessarily everything: authorizers may answer single questions
+    only."""
+
+    grants: frozenset[Grant] = frozenset()
+    complete: bool = False
+
+    def left(self, need: Need) -> Need | None:
+        """The part of the need that no rule allows."""
+        verbs = tuple(verb for verb in need.verbs if not any(grant.allows(verb, need) for grant in self.grants))
+        return replace(need, verbs=verbs) if verbs else None
 
 
 def combined(needs: Iterable[Need]) -> list[Need]:
@@ -63,29 +77,25 @@ async def missing(client: Client, needs: Iterable[Need]) -> list[Need]:
     needs, asking = combined(needs), asyncio.Semaphore(_AT_ONCE)
     try:
         if len(needs) > _AT_ONCE:  # one question in place of hundreds
-            grants = await _grants(client)
-            needs = [left for need in needs if (left := _left(need, grants)) is not None]
+            rules = await read_rules(client, EVERYWHERE)
+            needs = [left for need in needs if (left := rules.left(need)) is not None]
         return [denied for denied in await asyncio.gather(*(_denied(client, each, asking) for each in needs)) if denied]
     except (Forbidden, NotFound, MethodNotAllowed):
         return []  # a server that answers no such questions: we will see
 
 
-async def _grants(client: Client) -> list[_Grant]:
-    """Not necessarily all: authorizers may answer single questions only."""
-    body = {**_RULES.type_meta, "spec": {"namespace": _NOWHERE}}
+async def read_rules(client: Client, namespace: str) -> Rules:
+    """Those of a namespace, with those that hold everywhere; of EVERYWHERE, the latter alone. Raises ApiError."""
+    body = {**_RULES.type_meta, "spec": {"namespace": namespace}}
     try:
         status = (await client.create(body, kind=_RULES)).get("status") or {}
     except (Forbidden, NotFound, MethodNotAllowed):
-        return []
+        return Rules()
     fields = ("verbs", "apiGroups", "resources", "resourceNames")
-    return [
-        _Grant(*(frozenset(rule.get(field) or ()) for field in fields)) for rule in status.get("resourceRules") or ()
-    ]
-
-
-def _left(need: Need, grants: Iterable[_Grant]) -> Need | None:
-    verbs = tuple(verb for verb in need.verbs if not any(grant.allows(verb, need) for grant in grants))
-    return replace(need, verbs=verbs) if verbs else None
+    grants = (
+        Grant(*(frozenset(rule.get(field) or ()) for field in fields)) for rule in status.get("resourceRules") or ()
+    )
+    return Rules(frozenset(grants), complete=not status.get("incomplete"))
 
 
 async def _denied(client: Client, need: Need, asking: asyncio.Semaphore) -> Need | None:

@@ -11,15 +11,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+import orjson
 
+from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.client.credential import Static
+from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
 from homeport.client.protocol import Client
 from homeport.dashboard.login import log_in
 from homeport.dashboard.session import Sessions
 from homeport.dashboard.wire.server import Dashboard
+
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 
 
 @dataclass
@@ -95,3 +101,29 @@ async def receive(socket: aiohttp.ClientWebSocketResponse, number: int) -> dict[
         message: dict[str, Any] = await socket.receive_json(timeout=30)
         if message.get("id") == number:
             return message
+
+
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "sailor"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"kind": "ServiceAccount", "name": "sailor", "namespace": "default"}],
+}
+
+
+async def sailor(stage: Stage, tmp_path: Path, *, bound: bool = True) -> Stage:
+    """Logged in with the token of a ServiceAccount, which may do everything, or unless it is bound, nothing."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sailor", "namespace": "default"}}
+    await stage.client.create(account, kind=ACCOUNTS)
+    if bound:
+        await stage.client.create(BINDING, kind=BINDINGS)
+    admin = load(tmp_path / "config")
+    async with HttpClient(admin) as client:
+        path = "/api/v1/namespaces/default/serviceaccounts/sailor/token"
+        body = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}'
+        token = orjson.loads((await client.raw("POST", path, body)).check(path))["status"]["token"]
+    link, _ = await log_in(replace(admin, credential=Static(f"Bearer {token}")), stage.address)
+    code = {"code": link.partition("#code=")[2]}
+    async with stage.http.post(f"{stage.address}session", json=code, headers={"Origin": stage.origin}) as answer:
+        return replace(stage, key=(await answer.json())["key"], cookie=answer.headers["Set-Cookie"].partition(";")[0])

@@ -11,23 +11,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-import orjson
 import pytest
 
 from homeport.api.meta import Resource
 from homeport.client.config import Impersonation
-from homeport.client.credential import Static
-from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
 from homeport.client.protocol import Key
 from homeport.dashboard.login import log_in
 from homeport.dashboard.session import IDLE_SECONDS, LONGEST_SECONDS
 from homeport.dashboard.wire.stream import MOST_TOPICS
-from unit.dashboard.stage import Stage, open_stage, receive
+from unit.dashboard.stage import ACCOUNTS, BINDING, BINDINGS, Stage, open_stage, receive, sailor
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
-BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
-ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
 ROWS = {"open": "rows", "with": {"group": "", "plural": "configmaps", "namespace": "default", "columns": []}}
 LIST = {"method": "GET", "path": "/api/v1/namespaces/default/configmaps"}
 
@@ -270,31 +265,6 @@ async def test_a_page_in_view_is_logged_out_after_twelve_hours_all_the_same(stag
     await socket.close()
 
 
-BINDING = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": "sailor"},
-    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-    "subjects": [{"kind": "ServiceAccount", "name": "sailor", "namespace": "default"}],
-}
-
-
-async def sailor(stage: Stage, tmp_path: Path) -> Stage:
-    """Logged in with the token of a ServiceAccount, which may do everything."""
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "sailor", "namespace": "default"}}
-    await stage.client.create(account, kind=ACCOUNTS)
-    await stage.client.create(BINDING, kind=BINDINGS)
-    admin = load(tmp_path / "config")
-    async with HttpClient(admin) as client:
-        path = "/api/v1/namespaces/default/serviceaccounts/sailor/token"
-        body = b'{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{}}'
-        token = orjson.loads((await client.raw("POST", path, body)).check(path))["status"]["token"]
-    link, _ = await log_in(replace(admin, credential=Static(f"Bearer {token}")), stage.address)
-    code = {"code": link.partition("#code=")[2]}
-    async with stage.http.post(f"{stage.address}session", json=code, headers={"Origin": stage.origin}) as answer:
-        return replace(stage, key=(await answer.json())["key"], cookie=answer.headers["Set-Cookie"].partition(";")[0])
-
-
 REVOKED = "the API server no longer accepts your credential"
 SAILOR = Key("default", "sailor")
 
@@ -312,7 +282,7 @@ async def test_a_request_with_a_revoked_token_ends_the_session(stage: Stage, tmp
 async def test_an_open_stream_of_a_revoked_token_is_closed_and_says_why(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homeport.dashboard.person.CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("homeport.dashboard.right.CHECK_SECONDS", 0.1)
     sailing = await sailor(stage, tmp_path)
     socket = await sailing.connect()
     await socket.send_json({"id": 1, **ROWS})
@@ -327,7 +297,7 @@ async def test_an_open_stream_of_a_revoked_token_is_closed_and_says_why(
 async def test_a_right_that_comes_and_goes_is_told_also_where_there_is_nothing_to_see(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("homeport.dashboard.person.CHECK_SECONDS", 0.1)
+    monkeypatch.setattr("homeport.dashboard.right.CHECK_SECONDS", 0.1)
     sailing = await sailor(stage, tmp_path)
     socket = await sailing.connect()
     empty = {"group": "", "plural": "limitranges", "namespace": "default", "columns": []}

@@ -15,7 +15,7 @@ import pytest
 from homeport.api.meta import Resource
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.dashboard.topic.base import GATHER_SECONDS, MOMENT_SECONDS, pause
-from unit.dashboard.stage import Stage, open_stage, receive
+from unit.dashboard.stage import BINDING, BINDINGS, Stage, open_stage, receive, sailor
 
 GROUP = "cluster.x-k8s.io"
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False)
@@ -143,4 +143,57 @@ async def test_a_tree_that_needs_too_many_watches_says_so_and_can_be_opened_late
         await until(socket, 1, "this session already watches 3 kinds: close some pages")
     await socket.send_json({"id": 2, **TREE})
     await until(socket, 2, '"20 Machines"')
+    await socket.close()
+
+
+async def test_feeds_that_only_linger_make_room_for_those_of_the_next_page(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user of several namespaces looks at one after the other."""
+    monkeypatch.setattr("homeport.dashboard.person.MOST_FEEDS", len(KINDS))
+    socket = await stage.connect()
+    for number, namespace in enumerate(("default", "kube-system", "default", "kube-public")):
+        await socket.send_json({"id": number, "open": "overview", "with": {"namespace": namespace}})
+        while (message := await receive(socket, number)).get("reading"):
+            pass
+        assert [each["name"] for each in message["clusters"]] == (["big"] if namespace == "default" else [])
+        await socket.send_json({"id": number, "close": True})
+    await socket.close()
+
+
+async def test_a_tree_that_failed_keeps_no_watch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeport.dashboard.person.MOST_FEEDS", 1)
+    socket = await stage.connect()
+    await socket.send_json({"id": 1, **TREE})
+    await until(socket, 1, "this session already watches 1 kinds")
+    rows = {"group": "", "plural": "configmaps", "namespace": "default", "columns": []}
+    await socket.send_json({"id": 2, "open": "rows", "with": rows})
+    assert (await receive(socket, 2)).get("first") is True
+    await socket.close()
+
+
+LOCAL = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")
+
+
+async def test_a_tree_follows_the_namespace_alone_when_the_right_to_all_of_them_goes(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("homeport.dashboard.right.CHECK_SECONDS", 0.05)
+    await stage.client.create(
+        {**BINDING, "kind": "RoleBinding", "metadata": {"name": "sailor", "namespace": "default"}}, kind=LOCAL
+    )
+    socket = await (await sailor(stage, tmp_path)).connect()
+    await socket.send_json({"id": 1, **TREE})
+    await until(socket, 1, '"20 Machines"')
+    await stage.client.delete(BINDINGS, Key("", "sailor"))
+    await stage.client.delete(KINDS["Machine"], Key("default", "m03"))
+    while (message := await receive(socket, 1))["tree"] is None or "19 Machines" not in json.dumps(message):
+        pass
+    assert (message["problem"], message["unreadable"]) == ("", [])
+    await stage.client.create(BINDING, kind=BINDINGS)
+    await stage.client.delete(LOCAL, Key("default", "sailor"))
+    await stage.client.delete(KINDS["Machine"], Key("default", "m04"))
+    while (message := await receive(socket, 1))["tree"] is None or "18 Machines" not in json.dumps(message):
+        pass
+    assert (message["problem"], message["unreadable"]) == ("", [])
     await socket.close()

@@ -77,6 +77,17 @@ def test_a_session_ends_when_it_is_not_used(sessions: Sessions, clock: Clock) ->
     assert sessions.find(session.cookie, session.key) is None
 
 
+def test_a_page_that_comes_into_view_after_the_end_does_not_revive_the_session(
+    sessions: Sessions, clock: Clock
+) -> None:
+    """Sessions that are over are ended once a minute."""
+    session = begin(sessions)
+    clock.now += IDLE_SECONDS + 1
+    session.touch()
+    sessions.sweep()
+    assert session.why == "an hour passed without use"
+
+
 def test_a_session_ends_after_half_a_day_of_use(sessions: Sessions, clock: Clock) -> None:
     session = begin(sessions)
     while clock.now < LONGEST_SECONDS:

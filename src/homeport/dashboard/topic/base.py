@@ -9,10 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Key
 from homeport.dashboard.feed import Feed
 from homeport.dashboard.person import Person
+from homeport.dashboard.right import Held
+from homeport.runtime.permission import Need
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 MOMENT_SECONDS = 0.01  # one deed often changes several objects
@@ -44,6 +47,8 @@ class Topic:
         self._sent = -math.inf  # when, by the monotonic clock
         self._rests_until = 0.0
         self._held: list[tuple[Feed, Callable[[Key, Unstructured | None], None]]] = []
+        self._rights: list[Held] = []
+        self._outdated = False  # it follows what it would not follow now
 
     def follow(self, resource: Resource, namespace: str) -> Feed:
         """Raises TooMany."""
@@ -55,6 +60,21 @@ class Topic:
         feed = self.person.listen(resource, namespace, changed)
         self._held.append((feed, changed))
         return feed
+
+    async def widest(self, namespace: str) -> str:
+        """'' if the user may watch Clusters everywhere, otherwise `namespace`. When that changes, everything is
+        followed again from the start. Raises ApiError."""
+        if not namespace:
+            return ""
+        everywhere = await self.person.may("watch", Cluster.__resource__)
+
+        def told(allowed: bool) -> None:
+            if allowed is not everywhere:
+                self._outdated = True
+                self._dirty.set()
+
+        self._rights.append(self.person.rights.hold(Need(("watch",), Cluster.__resource__), told))
+        return "" if everywhere else namespace
 
     def changed(self, resource: Resource, key: Key, obj: Unstructured | None) -> None:
         """For topics that send changes rather than the whole."""
@@ -78,6 +98,9 @@ class Topic:
                 now = time.monotonic()
                 await asyncio.sleep(pause(now - self._sent, self.gather_seconds, self._rests_until - now))
                 self._dirty.clear()
+                if self._outdated:
+                    self.close()
+                    await self.prepare()
                 begun = time.monotonic()
                 messages = await self.message()
                 now = self._sent = time.monotonic()
@@ -90,8 +113,11 @@ class Topic:
 
     def close(self) -> None:
         """Leaves what it follows."""
+        for right in self._rights:
+            self.person.rights.drop(right)
         for feed, changed in self._held:
             self.person.leave(feed, changed)
+        self._rights, self._held, self._outdated = [], [], False
 
     @property
     def problems(self) -> list[str]:

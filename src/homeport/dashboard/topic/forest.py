@@ -36,6 +36,7 @@ class Forest(Topic):
         super().close()
         if self._shared is not None:
             self.person.leave_trees(self._shared, self.wake)
+            self._shared = None
 
     async def message(self) -> Iterable[dict[str, Any]]:
         shared = self._shared
@@ -64,7 +65,7 @@ class OneTree(Forest):
 
     async def scope(self) -> str:
         """A tenant's objects are in a namespace of their own; who may not watch all gets those in the same one."""
-        return await self.person.widest(self._namespace)
+        return await self.widest(self._namespace)
 
     def content(self, shared: SharedTrees) -> dict[str, Any]:
         found = (shared.trees.structure.find(kind, self._namespace, self._name) for kind in self._kinds)

@@ -7,13 +7,16 @@ import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from homeport.api.meta import Resource
 from homeport.app.machine.console import elsewhere
 from homeport.app.machine.find import NoMachine, find_machine
 from homeport.client.errors import BadRequest, Forbidden, NotFound
 from homeport.client.protocol import Key
 from homeport.dashboard.person import Person
 from homeport.dashboard.topic.base import Send, Topic, TopicError
+from homeport.runtime.permission import Need
 
+_LOG = Resource("", "v1", "Pod", "pods/log")
 _TAIL = 1_000
 _LONGEST = 4_000  # bytes of one line
 # Colours and cursor movements of terminals, and other characters that are not text.
@@ -39,7 +42,21 @@ class Log(Topic):
         await self.follow_lines(self._pod, self._container, tail, lambda line: line if self._text in line else None)
 
     async def follow_lines(self, pod: Key, container: str, tail: int | None, keep: Callable[[str], str | None]) -> None:
-        """Sends what `keep` makes of each line, until the log ends. Raises ApiError."""
+        """Sends what `keep` makes of each line, until the log ends. Raises ApiError, and TopicError when the right to
+        read it was taken away meanwhile."""
+        try:
+            async with asyncio.timeout(None) as right:
+                loop = asyncio.get_running_loop()
+                need = Need(("get",), _LOG, pod.namespace, pod.name)
+                held = self.person.rights.hold(need, lambda yes: None if yes else right.reschedule(loop.time()))
+                try:
+                    await self._send_lines(pod, container, tail, keep)
+                finally:
+                    self.person.rights.drop(held)
+        except TimeoutError:
+            raise TopicError(f"you may not read the log of Pod {pod} any more") from None
+
+    async def _send_lines(self, pod: Key, container: str, tail: int | None, keep: Callable[[str], str | None]) -> None:
         lines: list[str] = []
         first = True
         async with self.person.client.log(pod, container=container, follow=True, tail_lines=tail) as arriving:

@@ -44,7 +44,7 @@ class Timeline(Topic):
     async def prepare(self) -> None:
         feeds = [self.follow(_EVENTS, self._namespace)]
         if self._objects:
-            scope = await self.person.widest(self._namespace)  # where trees listen, too: the watches are shared
+            scope = await self.widest(self._namespace)  # where trees listen, too: the watches are shared
             kinds = [each for each in await self.person.kinds() if each.namespaced and is_part(each)]
             feeds += [self.follow(each, scope) for each in kinds]
         await asyncio.gather(*(feed.settled() for feed in feeds))

@@ -66,10 +66,11 @@ class SharedTrees:
         await asyncio.wait([self._rest], timeout=PATIENCE_SECONDS)
 
     def close(self) -> None:
+        """Leaves its feeds at once: nobody has listened to the trees for a while."""
         for task in (self._first, self._rest):
             task.cancel()
         for feed, changed in self._held:
-            self._person.leave(feed, changed)
+            self._person.leave(feed, changed, linger=0.0)
         self._held.clear()
 
     # -- what comes ------------------------------------------------------------------------------------------------
