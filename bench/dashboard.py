@@ -3,7 +3,7 @@
     bench/dashboard.py [--machines 10000] [--changes 100] [--seconds 20]
 
 A plane as users start it serves one Cluster with that many Machines to Debian's Chromium. Needs chromium on PATH.
-Takes about five minutes, ends by itself after fifteen, and prints a table in Markdown at the end. Durations grow with
+Takes about six minutes, ends by itself after fifteen, and prints a table in Markdown at the end. Durations grow with
 other load of the machine; tasks are therefore counted a second time in processor time, which does not.
 """
 
@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
 from dashboard_object import complain, count_ready, make, report  # noqa: E402
+from dashboard_rest import count_requests, rest, settle  # noqa: E402
 from playwright.sync_api import Browser  # noqa: E402
 from process import cpu_seconds, resident_mib  # noqa: E402
 
@@ -41,10 +43,11 @@ globalThis.tasks = [];
 new PerformanceObserver((list) => { for (const each of list.getEntries()) tasks.push(Math.round(each.duration)); })
   .observe({ type: "longtask", buffered: true });
 """
+LOG_OUT = """
+async () => fetch("session", { method: "DELETE", headers: { "X-Homeport-Key": localStorage.getItem("homeport-key") } })
+"""
 ROUNDS = 20
 MOST_SECONDS = 900
-SETTLE_SECONDS = 60
-SETTLED_PERCENT = 1.0
 LONG_TASK = 50.0  # milliseconds
 
 
@@ -53,6 +56,7 @@ class Writer:
 
     def __init__(self, config: Path) -> None:
         self._loop = asyncio.new_event_loop()
+        self._enough = False
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._client = self._run(self._connect(config))
@@ -63,23 +67,28 @@ class Writer:
     def _run(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def do(self, work: Callable[..., Any], *args: Any) -> None:
-        self._run(work(self._client, *args))
+    def do(self, work: Callable[..., Any], *args: Any) -> Any:
+        return self._run(work(self._client, *args))
 
     def churn(self, machines: int, rate: int, seconds: float) -> Any:
         return asyncio.run_coroutine_threadsafe(self._churn(machines, rate, seconds), self._loop)
 
     async def _churn(self, machines: int, rate: int, seconds: float) -> float:
         """Gives how many changes a second were made."""
-        begun, done = time.monotonic(), 0
-        while (passed := time.monotonic() - begun) < seconds:
+        begun, done, passed, self._enough = time.monotonic(), 0, 0.0, False
+        while (passed := time.monotonic() - begun) < seconds and not self._enough:
             due = int(passed * rate) - done
             await asyncio.gather(
                 *(report(self._client, (done + k) * 7919 % machines, f"change {done + k}") for k in range(due))
             )
             done += due
             await asyncio.sleep(0.05)
-        return done / seconds
+        return done / passed
+
+    def stop(self, churning: Any) -> float:
+        """Before its time."""
+        self._enough = True
+        return float(churning.result())
 
     def close(self) -> None:
         self._run(self._client.close())
@@ -112,20 +121,6 @@ def link(data: Path) -> str:
     return done.stdout.split()[0]
 
 
-def at_rest(pid: int, seconds: float) -> float:
-    """Percent of one core."""
-    before = cpu_seconds([pid])
-    time.sleep(seconds)
-    return (cpu_seconds([pid]) - before) / seconds * 100
-
-
-def settle(pid: int) -> None:
-    """What was created is looked at once by the controllers; on a busy machine that takes a while."""
-    until = time.monotonic() + SETTLE_SECONDS
-    while at_rest(pid, 5) > SETTLED_PERCENT and time.monotonic() < until:
-        pass
-
-
 def cold(browser: Browser, data: Path) -> tuple[float, float, float]:
     """Seconds to the first paint, until the front page has its content, and until every machine is counted, in a
     browser and a session that know nothing."""
@@ -137,6 +132,7 @@ def cold(browser: Browser, data: Path) -> tuple[float, float, float]:
     visit.page.wait_for_selector("main .sum:not(:has([role=status]))")
     whole = time.perf_counter() - begun
     paint = visit.page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000")
+    visit.page.evaluate(LOG_OUT)  # or its watches would last for a while
     visit.page.context.close()
     return float(paint), content, whole
 
@@ -154,7 +150,7 @@ def appears(visit: Visit, text: str) -> None:
 def delays(visit: Visit, write: Callable[[int], str]) -> list[float]:
     found = []
     for number in range(ROUNDS):
-        time.sleep(0.7 + number % 7 / 10)  # people do not write as fast as they can
+        time.sleep(0.4 + number % 7 / 10)  # people do not write as fast as they can
         text = write(number)
         written = time.perf_counter()
         appears(visit, text)
@@ -163,16 +159,21 @@ def delays(visit: Visit, write: Callable[[int], str]) -> list[float]:
 
 
 RESULTS: list[tuple[str, str, str]] = []
+BEGUN = time.monotonic()
+
+
+def tell(text: str) -> None:
+    print(f"{time.monotonic() - BEGUN:4.0f} s  {text}", flush=True)
 
 
 def show(name: str, value: str, aim: str = "-") -> None:
-    print(f"{name:58} {value}", flush=True)
+    tell(f"{name:66} {value}")
     RESULTS.append((name, aim, value))
 
 
-def print_table(begun: float) -> None:
+def print_table() -> None:
     load = " ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(f"\n{os.cpu_count()} cores, load {load}, {time.monotonic() - begun:.0f} s\n")
+    print(f"\n{os.cpu_count()} cores, load {load}, {time.monotonic() - BEGUN:.0f} s\n")
     print("| | aim | measured |\n|---|---|---|")
     for row in RESULTS:
         print(f"| {' | '.join(row)} |")
@@ -188,17 +189,17 @@ def main() -> int:
     parser.add_argument("--changes", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=20.0)
     asked = parser.parse_args()
-    begun = time.monotonic()
     signal.signal(signal.SIGALRM, give_up)
     signal.alarm(MOST_SECONDS)
     with tempfile.TemporaryDirectory(prefix="homeport-bench-") as folder, plane(Path(folder)) as (data, pid):
         writer = Writer(data / "kubeconfig")
         writer.do(make, asked.machines)
+        tell(f"{asked.machines} Machines created")
         writer.do(complain, "first")
         with chromium() as browser:
             measure(browser, data, pid, writer, asked)
         writer.close()
-    print_table(begun)
+    print_table()
     return 0
 
 
@@ -206,7 +207,8 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     files = load()
     show("script of the first page, gzip, KB", f"{len(files['app.js'].packed) / 1000:.1f}", "60")
     settle(pid)
-    alone = at_rest(pid, 15)
+    tell("the plane is at rest")
+    alone = rest(pid, lambda: requests(writer))
     unwatched = cost(pid, writer, asked)
     paints = [cold(browser, data) for _ in range(5)]
     show("first paint, cold, s (median of 5)", f"{statistics.median(each[0] for each in paints):.2f}", "1")
@@ -220,9 +222,15 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     visit.page.context.add_init_script(WATCH_TASKS)
     visit.page.reload()
     visit.page.wait_for_selector("main article")
-    time.sleep(35)  # the sessions of before have ended their watches
-    watched = at_rest(pid, 20)
-    show("the plane at rest, % of a core: no page, a page", f"{alone:.2f}, {watched:.2f}", "1 more")
+    visit.page.wait_for_selector("main .sum:not(:has([role=status]))")
+    settle(pid)
+    tell("the plane is at rest, with a page")
+    watched = rest(pid, lambda: requests(writer))
+    show("the plane at rest, % of a core: no page, mean of a minute (of 10 s)", str(alone))
+    show("the plane at rest, % of a core: a page, mean of a minute (of 10 s)", str(watched))
+    show("what the page adds at rest, % of a core", f"{watched.mean - alone.mean:.2f}", "1")
+    added = Counter(watched.requests) - Counter(alone.requests)
+    show("requests of the page at rest, a minute", ", ".join(f"{n:.0f} {what}" for what, n in added.most_common()))
     causes = delays(visit, lambda number: said(writer, number))
     show(
         "a cause on the front page, s after the write: median, p95",
@@ -234,10 +242,10 @@ def measure(browser: Browser, data: Path, pid: int, writer: Writer, asked: argpa
     trees = delays(visit, lambda number: counted(writer, number, asked.machines))
     show("the tree, s after the write: median, p95", f"{statistics.median(trees):.2f}, {p95(trees):.2f}", "0.5 (p95)")
     show("elements of the tree", str(visit.page.locator("ul.tree li").count()), "300")
-    churning = writer.churn(asked.machines, asked.changes, ROUNDS * 2.0)
+    churning = writer.churn(asked.machines, asked.changes, MOST_SECONDS)
     trees = delays(visit, lambda number: counted(writer, ROUNDS + number, asked.machines))
     show("the tree, with the changes, s: median, p95", f"{statistics.median(trees):.2f}, {p95(trees):.2f}", "0.5 (p95)")
-    churning.result()
+    writer.stop(churning)
     show("the plane with the changes and no page, % of a core", f"{unwatched:.0f}")
     table(visit, writer, pid, asked)
 
@@ -316,6 +324,11 @@ def traced(visit: Visit, writer: Writer, asked: argparse.Namespace) -> list[floa
         visit.page.evaluate("document.querySelector('[role=table]').scrollTop += 700")
         time.sleep(0.2)
     return main_thread_tasks(browser.stop_tracing())
+
+
+def requests(writer: Writer) -> Counter[str]:
+    found: Counter[str] = writer.do(count_requests)
+    return found
 
 
 def said(writer: Writer, number: int) -> str:

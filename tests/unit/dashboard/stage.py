@@ -16,6 +16,7 @@ import orjson
 from homeport.api.meta import Resource
 from homeport.apiserver.auth.pki import PKI
 from homeport.apiserver.embedded import EmbeddedServer
+from homeport.apiserver.kinds.pod.log import LogSources
 from homeport.client.credential import Static
 from homeport.client.http import HttpClient
 from homeport.client.kubeconfig import load
@@ -45,6 +46,7 @@ class Stage:
     http: aiohttp.ClientSession
     client: Client
     clock: Clock
+    logs: LogSources  # of Pods
 
     @property
     def origin(self) -> str:
@@ -90,7 +92,7 @@ async def open_stage(tmp_path: Path) -> AsyncIterator[Stage]:
         origin = {"Origin": address.removesuffix("/dashboard/")}
         async with http.post(f"{address}session", json={"code": link.partition("#code=")[2]}, headers=origin) as answer:
             key, cookie = (await answer.json())["key"], answer.headers["Set-Cookie"].partition(";")[0]
-        yield Stage(address, key, cookie, http, server.client(), clock)
+        yield Stage(address, key, cookie, http, server.client(), clock, server.builtin.logs)
     await dashboard.stop()
     await server.close()
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.apiserver.kinds.pod.log import LogBuffer
 from homeport.client.errors import Forbidden, Unauthorized, Unavailable
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.dashboard.right import Rights
@@ -231,6 +232,7 @@ ROLES = Resource(RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
 LOCAL = Resource(RBAC, "v1", "RoleBinding", "rolebindings")
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
+CONTAINER = {"name": "crane", "image": "registry.example/crane:1"}
 ROLE = {"metadata": {"name": "deck"}, "rules": [VIEW]}
 
 
@@ -295,4 +297,23 @@ async def test_a_table_of_another_namespace_stays_when_one_binding_goes(stage: S
     await stage.client.create({"metadata": {"name": "more", "namespace": "pier"}}, kind=CONFIGMAPS)
     await socket.send_json({"id": 3, **rows("pier")})
     assert {"cargo", "more"} <= set(names(await receive(socket, 3)))
+    await socket.close()
+
+
+async def test_a_log_that_is_followed_ends_with_the_right_to_read_it(stage: Stage, tmp_path: Path) -> None:
+    pod = {"metadata": {"name": "crane", "namespace": "quay"}, "spec": {"nodeName": "n", "containers": [CONTAINER]}}
+    await stage.client.create(pod, kind=PODS)
+    log = LogBuffer()
+    stage.logs.register("quay", "crane", "crane", log)
+    await stage.client.create(bound("quay"), kind=LOCAL)
+    socket = await (await sailor(stage, tmp_path, bound=False)).connect()
+    await socket.send_json({"id": 1, "open": "log", "with": {"namespace": "quay", "pod": "crane"}})
+    log.write("one")
+    assert (await receive(socket, 1))["lines"] == ["one"]
+    await stage.client.delete(LOCAL, Key("quay", "deck"))
+    message = await receive(socket, 1)
+    assert message.get("error") == "you may not read the log of Pod quay/crane any more"
+    log.write("two")
+    await socket.send_json({"id": 2, **rows("pier")})
+    assert (await socket.receive_json(timeout=30))["id"] == 2
     await socket.close()
