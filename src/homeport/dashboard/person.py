@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,14 +42,19 @@ class Person:
         self._lingering: dict[tuple[Resource, str], asyncio.TimerHandle] = {}
         self._trees: dict[str, SharedTrees] = {}
         self._kinds: list[Resource] | None = None
+        self._kinds_at = -math.inf  # when they were asked for
         self._kinds_lock = asyncio.Lock()
         self._tasks = [asyncio.create_task(self.rights.run()), asyncio.create_task(self._foresee())]
 
     async def kinds(self, *, fresh: bool = False) -> list[Resource]:
-        """What the API server serves. Raises ApiError."""
+        """What the API server serves; with `fresh`, now. Raises ApiError."""
+        asked = time.monotonic()
         async with self._kinds_lock:
-            if self._kinds is None or fresh:
+            begun = time.monotonic()
+            # Whoever waited for somebody else's answer, which was asked for later, has a fresh one.
+            if self._kinds is None or (fresh and self._kinds_at < asked):
                 self._kinds = await RestMapper(self.client).listed()
+                self._kinds_at = begun
             return self._kinds
 
     async def _foresee(self) -> None:

@@ -19,7 +19,7 @@ from homeport.client.kubeconfig import load
 from homeport.client.protocol import Key
 from homeport.dashboard.login import log_in
 from homeport.dashboard.session import IDLE_SECONDS, LONGEST_SECONDS
-from homeport.dashboard.wire.stream import MOST_TOPICS
+from homeport.dashboard.wire.stream import MOST_STREAMS, MOST_TOPICS
 from unit.dashboard.stage import ACCOUNTS, BINDING, BINDINGS, Stage, open_stage, receive, sailor
 
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
@@ -48,6 +48,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         '{"id": [1], "open": "rows"}',
         '{"id": 1e400, "open": "rows"}',
         '{"id": 1.5e308, "open": "rows"}',
+        '{"id": true, "open": "rows"}',
         '{"id": 7}',
         '{"id": 7, "open": {"a": 1}}',
         '{"id": 7, "open": "rows", "with": [1, 2]}',
@@ -66,6 +67,78 @@ async def test_a_malformed_frame_costs_the_browser_nothing_else(stage: Stage, fr
     await socket.send_json({"id": 8, **ROWS})
     assert (await receive(socket, 8))["first"] is True
     await socket.close()
+
+
+ODD: list[Any] = [
+    7,
+    -1.5,
+    True,
+    [],
+    ["default"],
+    {"a": 1},
+    "../../..",
+    "a/b",
+    "%2e%2e%2f",
+    "default?watch=1#",
+    "a\r\nX: y",
+    "\u0000",
+    "\u202e",
+    "\ud83d\ude00",
+    "-",
+    "x" * 20_000,
+]
+OPTIONS = {
+    "rows": ("group", "plural", "namespace", "columns"),
+    "overview": ("namespace",),
+    "tree": ("namespace", "name", "kind"),
+    "timeline": ("namespace", "about", "objects"),
+    "log": ("namespace", "pod", "container", "text"),
+    "console": ("namespace", "machine"),
+}
+
+
+@pytest.mark.parametrize(("topic", "option"), [(topic, option) for topic in OPTIONS for option in OPTIONS[topic]])
+async def test_odd_options_of_a_subscription_have_an_answer(stage: Stage, topic: str, option: str) -> None:
+    socket = await stage.connect()
+    plain = {"plural": "configmaps", "namespace": "default", "pod": "p", "machine": "m", "name": "c", "about": "c"}
+    for number, value in enumerate(ODD):
+        await socket.send_json({"id": number, "open": topic, "with": {**plain, option: value}})
+        answer = await receive(socket, number)
+        assert "the dashboard failed" not in str(answer.get("error")), (value, answer)
+        assert len(json.dumps(answer)) < 100_000
+        await socket.send_json({"id": number, "close": True})
+    await socket.close()
+
+
+async def test_a_frame_that_grows_when_it_is_unpacked_ends_its_own_connection(stage: Stage) -> None:
+    socket = await stage.http.ws_connect(f"{stage.address}stream", headers=stage.headers, compress=15)
+    await socket.send_json({"key": stage.key})
+    assert await socket.receive_json(timeout=30) == {"hello": True}
+    await socket.send_str(" " * 20_000_000)
+    await socket.receive(timeout=30)
+    assert socket.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+
+
+async def test_streams_by_the_hundred_are_refused(stage: Stage) -> None:
+    streams = [await stage.connect() for _ in range(MOST_STREAMS)]
+    more = await stage.http.ws_connect(f"{stage.address}stream", headers=stage.headers)
+    await more.send_json({"key": stage.key})
+    assert (await more.receive(timeout=30)).type is aiohttp.WSMsgType.CLOSE
+    assert more.close_code == 4429
+    await streams[0].send_json({"id": 1, **ROWS})
+    assert (await receive(streams[0], 1))["first"] is True
+    for each in streams:
+        await each.close()
+    await (await stage.connect()).close()
+
+
+async def test_a_plane_at_another_port_has_a_cookie_of_its_own(stage: Stage, tmp_path: Path) -> None:
+    """Browsers send cookies to every port of a host: with one name, who logs in there is logged out here."""
+    async with open_stage(tmp_path / "other") as other:
+        both = {"Cookie": f"{stage.cookie}; {other.cookie}"}
+        for each in (stage, other):
+            assert (await each.ask(LIST, **both))[0] == 200
+        assert (await stage.ask(LIST, Cookie=other.cookie))[0] == 401
 
 
 async def test_a_frame_that_is_too_large_ends_its_own_connection_alone(stage: Stage) -> None:
@@ -193,6 +266,7 @@ async def test_requests_that_are_too_large_are_refused(stage: Stage) -> None:
 )
 async def test_broken_cookies_are_nobody(stage: Stage, cookie: str) -> None:
     parts = urlsplit(stage.address)
+    cookie = cookie.replace("homeport-dashboard", stage.cookie.partition("=")[0])
     head = (
         f"GET /dashboard/session HTTP/1.1\r\nHost: {parts.netloc}\r\nX-Homeport-Key: \xff\r\nCookie: {cookie}\r\n\r\n"
     )

@@ -183,7 +183,8 @@ class Dashboard:
         self._welcome(session)
         answer = _json(200, {"key": session.key, **_identity(session)})
         secure = "; Secure" if request.headers["Origin"].startswith("https:") else ""  # the guard has checked it
-        answer.headers["Set-Cookie"] = f"{COOKIE}={session.cookie}; Path={BASE}; HttpOnly; SameSite=Strict{secure}"
+        attributes = f"Path={BASE}; HttpOnly; SameSite=Strict{secure}"
+        answer.headers["Set-Cookie"] = f"{_cookie(request)}={session.cookie}; {attributes}"
         return answer
 
     def _welcome(self, session: Session) -> None:
@@ -206,7 +207,8 @@ class Dashboard:
             cookies = SimpleCookie(request.headers.get("Cookie", ""))
         except CookieError:
             cookies = SimpleCookie()
-        cookie = cookies[COOKIE].value if COOKIE in cookies else ""
+        name = _cookie(request)
+        cookie = cookies[name].value if name in cookies else ""
         session = self._sessions.find(cookie, request.headers.get(KEY_HEADER, "") if key is None else key)
         if session is None:
             raise Refused(401, "you are not logged in: run `homeport dashboard`")
@@ -218,7 +220,7 @@ class Dashboard:
     async def _end(self, request: BaseRequest) -> Response:
         self._sessions.end(self._session(request), "you logged out")
         answer = _json(200, {})
-        answer.headers["Set-Cookie"] = f"{COOKIE}=; Path={BASE}; HttpOnly; SameSite=Strict; Max-Age=0"
+        answer.headers["Set-Cookie"] = f"{_cookie(request)}=; Path={BASE}; HttpOnly; SameSite=Strict; Max-Age=0"
         return answer
 
     # -- what they do ------------------------------------------------------------------------------------------
@@ -274,6 +276,12 @@ async def _while_wanted(request: BaseRequest, work: Coroutine[Any, Any, Any]) ->
     finally:
         task.cancel()
     return task.result()
+
+
+def _cookie(request: BaseRequest) -> str:
+    """Its name has the port: browsers send cookies to every port of a host, and another plane there has its own."""
+    port = request.headers["Host"].rpartition(":")[2]  # the guard has checked it
+    return f"{COOKIE}-{port}" if port.isdecimal() else COOKIE
 
 
 def _identity(session: Session) -> dict[str, str]:

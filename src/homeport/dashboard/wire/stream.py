@@ -20,6 +20,7 @@ from homeport.dashboard.topic.catalog import open_topic
 log = structlog.get_logger(__name__)
 
 LOGIN_SECONDS = 10.0
+MOST_STREAMS = 32  # of one session: a browser has one, or one for each tab
 MOST_TOPICS = 64
 _MOST_BYTES = 256 * 1024
 _UNKNOWN, _TOO_MANY = 4401, 4429
@@ -38,6 +39,9 @@ async def serve_stream(request: BaseRequest, log_in: LogIn) -> StreamResponse:
         session, person = log_in(str(first["key"]))
     except Exception:  # whatever came was no key
         await socket.close(code=_UNKNOWN, message=_NOT_KNOWN)
+        return socket
+    if len(session.ending) > MOST_STREAMS:  # one of these is for what belongs to the session itself
+        await socket.close(code=_TOO_MANY, message=f"a session has at most {MOST_STREAMS} streams".encode())
         return socket
     loop = asyncio.get_running_loop()
     closing: list[asyncio.Task[Any]] = []
@@ -78,7 +82,9 @@ class _Stream:
         if asked.get("seen"):  # a page is in view; one that is hidden does not keep its session
             self._session.touch()
             return
-        number = int(asked["id"])
+        number = asked["id"]
+        if type(number) is not int:
+            raise ValueError
         if asked.get("close"):
             if (task := self._topics.pop(number, None)) is not None:
                 task.cancel()
