@@ -11,7 +11,7 @@ import hmac
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -78,6 +78,9 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
+
     def offer(self, login: Login) -> str:
         """A code that opens one session, within a minute."""
         self.sweep()
@@ -95,7 +98,7 @@ class Sessions:
             return None
         self.sweep()
         while len(self._sessions) >= MOST_SESSIONS:
-            by_use = sorted(self._sessions.values(), key=lambda each: each.seen)
+            by_use = sorted(self, key=lambda each: each.seen)
             oldest = _surplus(by_use, lambda each: each.login.user)
             self.end(oldest, f"more than {MOST_SESSIONS} browsers logged in, and this one was used least recently")
         made = Session(login, secrets.token_urlsafe(32), secrets.token_urlsafe(32), now, now, now=self._now)
@@ -118,7 +121,7 @@ class Sessions:
         session.end(why)
 
     def end_all(self, why: str) -> None:
-        for each in list(self._sessions.values()):
+        for each in self:
             self.end(each, why)
         self._codes.clear()
 
@@ -126,7 +129,7 @@ class Sessions:
         """Ends what is too old."""
         now = self._now()
         self._codes = {code: held for code, held in self._codes.items() if held[0] >= now}
-        for each in list(self._sessions.values()):
+        for each in self:
             if why := each.over:
                 self.end(each, why)
 

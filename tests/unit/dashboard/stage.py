@@ -47,6 +47,7 @@ class Stage:
     client: Client
     clock: Clock
     logs: LogSources  # of Pods
+    sessions: Sessions
 
     @property
     def origin(self) -> str:
@@ -85,14 +86,15 @@ async def open_stage(tmp_path: Path) -> AsyncIterator[Stage]:
     server.pki.write_kubeconfig(tmp_path / "config", await server.serve())
     config = load(tmp_path / "config")
     clock = Clock()
-    dashboard = Dashboard(Sessions(lambda: clock.now))
+    sessions = Sessions(lambda: clock.now)
+    dashboard = Dashboard(sessions)
     address = await dashboard.start(replace(config, credential=Static()), "127.0.0.1", 0)
     link, _ = await log_in(config, address)
     async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http:
         origin = {"Origin": address.removesuffix("/dashboard/")}
         async with http.post(f"{address}session", json={"code": link.partition("#code=")[2]}, headers=origin) as answer:
             key, cookie = (await answer.json())["key"], answer.headers["Set-Cookie"].partition(";")[0]
-        yield Stage(address, key, cookie, http, server.client(), clock, server.builtin.logs)
+        yield Stage(address, key, cookie, http, server.client(), clock, server.builtin.logs, sessions)
     await dashboard.stop()
     await server.close()
 
