@@ -51,6 +51,12 @@ async def test_a_taken_port_gives_way_to_the_next_and_not_to_a_random_one() -> N
     assert await served(Page(taken={7000, 6444}), earlier=7000) == "http://127.0.0.1:6445/dashboard/"
 
 
+async def test_a_taken_port_is_tried_once() -> None:
+    page = Page(taken={6444})
+    assert await served(page, earlier=6444) == "http://127.0.0.1:6445/dashboard/"
+    assert page.asked == [6444, 6445]
+
+
 async def test_if_all_are_taken_the_system_chooses() -> None:
     page = Page(taken=set(range(6444, 6544)))
     assert await served(page) == "http://127.0.0.1:40001/dashboard/"

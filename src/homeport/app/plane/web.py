@@ -30,7 +30,7 @@ async def serve_page(web: Web, base: Config, earlier: int, *, dial: DialOptions)
     """Gives the address, which is on loopback alone: with the port of the last start, so that open tabs and links stay
     valid, or with the next free one after that of the API."""
     api = urlsplit(base.server).port or 443
-    for port in (earlier, *range(api + 1, api + _NEXT + 1)):
+    for port in dict.fromkeys((earlier, *range(api + 1, api + _NEXT + 1))):
         if not 0 < port <= _LARGEST:
             continue
         try:
