@@ -312,7 +312,7 @@ async def test_a_log_that_is_followed_ends_with_the_right_to_read_it(stage: Stag
     assert (await receive(socket, 1))["lines"] == ["one"]
     await stage.client.delete(LOCAL, Key("quay", "deck"))
     message = await receive(socket, 1)
-    assert message.get("error") == "you may not read the log of Pod quay/crane any more"
+    assert message.get("error") == "you may no longer read the log of Pod quay/crane"
     log.write("two")
     await socket.send_json({"id": 2, **rows("pier")})
     assert (await socket.receive_json(timeout=30))["id"] == 2

@@ -54,7 +54,7 @@ class Log(Topic):
                 finally:
                     self.person.rights.drop(held)
         except TimeoutError:
-            raise TopicError(f"you may not read the log of Pod {pod} any more") from None
+            raise TopicError(f"you may no longer read the log of Pod {pod}") from None
 
     async def _send_lines(self, pod: Key, container: str, tail: int | None, keep: Callable[[str], str | None]) -> None:
         lines: list[str] = []
