@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { byKind, path, type Kind } from "./kind";
 import { get, may, Refusal, send } from "./request";
 import { clusterOf, spaceOf, type Branch } from "./branch";
-import { Command, Dialog, report, State } from "./ui";
+import { Command, Dialog, report, State, useOnce } from "./ui";
 import { Scale } from "./scale";
 import { Heal, Rollout, Upgrade, useMachines } from "./upkeep";
 
@@ -70,6 +70,7 @@ function Pause({ kind, namespace, name, of, onClose }: Props & { of: Kind }) {
   const [paused, setPaused] = useState<boolean | null>(null);
   const [problem, setProblem] = useState("");
   useEffect(() => { get(path(of, namespace, name)).then((found) => setPaused(Boolean(found.spec?.paused))).catch((error: Error) => setProblem(error.message)); }, []);
+  const [busy, once] = useOnce();
   const verb = paused ? "Resume" : "Pause";
   return (
     <Dialog title={paused === null ? `Pause or resume ${name}` : `${verb} ${name}`} onClose={onClose}>
@@ -78,11 +79,11 @@ function Pause({ kind, namespace, name, of, onClose }: Props & { of: Kind }) {
       {paused !== null && (
         <form onSubmit={(event) => {
           event.preventDefault();
-          void attempt(() => patch(of, namespace, name, { spec: { paused: !paused } }), `${kind} ${name} is ${paused ? "resumed" : "paused"}`, onClose);
+          once(() => attempt(() => patch(of, namespace, name, { spec: { paused: !paused } }), `${kind} ${name} is ${paused ? "resumed" : "paused"}`, onClose));
         }}>
           <p>{paused ? "It is paused: it keeps running, and Homeport changes nothing of it. After this, Homeport makes up for what was missed." : "A paused cluster keeps running; Homeport changes nothing of it, and replaces no failed machine, until it is resumed."}</p>
           <Command text={`kubectl patch -n ${namespace} ${of.plural}.${of.group} ${name} --type merge -p '{"spec":{"paused":${!paused}}}'`} />
-          <button type="submit" class="main">{verb}</button>
+          <button type="submit" class="main" aria-disabled={busy}>{verb}</button>
         </form>
       )}
     </Dialog>
@@ -91,6 +92,7 @@ function Pause({ kind, namespace, name, of, onClose }: Props & { of: Kind }) {
 
 function Delete({ tree, kind, namespace, name, of, onClose }: Props & { of: Kind }) {
   const [typed, setTyped] = useState("");
+  const [busy, once] = useOnce();
   const machines = useMachines(clusterOf(tree), spaceOf(tree));
   return (
     <Dialog title={`Delete ${kind} ${name}`} wide onClose={onClose}>
@@ -112,11 +114,11 @@ function Delete({ tree, kind, namespace, name, of, onClose }: Props & { of: Kind
       )}
       <form onSubmit={(event) => {
         event.preventDefault();
-        void attempt(() => send("DELETE", path(of, namespace, name)), `${kind} ${name} is being deleted`, onClose);
+        once(() => attempt(() => send("DELETE", path(of, namespace, name)), `${kind} ${name} is being deleted`, onClose));
       }}>
         <label>Type <b>{name}</b> to confirm <input value={typed} onInput={(event) => setTyped(event.currentTarget.value)} autocomplete="off" /></label>
         <Command text={`kubectl delete -n ${namespace} ${of.plural}.${of.group} ${name}`} />
-        <button type="submit" class="danger" disabled={typed !== name}>Delete</button>
+        <button type="submit" class="danger" disabled={typed !== name} aria-disabled={busy}>Delete</button>
       </form>
     </Dialog>
   );

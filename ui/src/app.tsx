@@ -3,11 +3,12 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { loadKinds } from "./kind";
 import { Palette, searching } from "./palette";
-import { findSimulators, pages } from "./pages";
-import { abandon, href, leaving, route, stay, unsaved } from "./route";
+import { findSimulators } from "./pages";
+import { abandon, leaving, route, stay, unsaved } from "./route";
 import { may, get } from "./request";
 import { begin, lapsed, leave, problem, user } from "./session";
 import { choose, home, space, spaces } from "./space";
+import { Side } from "./side";
 import { connect, link } from "./stream";
 import { Dialog, Notices, report } from "./ui";
 import { Cluster } from "./page/cluster";
@@ -57,11 +58,7 @@ function App() {
         <span class="who" title={user.value}>{user.value}</span>
         <button type="button" onClick={() => abandon(() => void leave())}>Log out</button>
       </header>
-      <nav class="side" aria-label="Pages">
-        {pages.value.map((each) => (
-          <a key={each.name} href={href(each.parts, space.value ? { ns: space.value } : {})} aria-current={(each.parts[0] ?? "") === (here === "cluster" ? "" : here === "object" ? "kinds" : here) ? "page" : undefined}>{each.name}</a>
-        ))}
-      </nav>
+      <Side />
       <main id="content" tabIndex={-1}><View /></main>
       <Notices />
       {searching.value && <Palette />}
@@ -82,8 +79,8 @@ function Spaces() {
 function Unsaved() {
   const go = () => { unsaved.value = ""; };
   return (
-    <Dialog title="Leave without applying your change?" onClose={stay}>
-      <p>The YAML of {unsaved.value} was edited and not applied. If you leave, your text is lost.</p>
+    <Dialog title="Leave this page?" onClose={stay}>
+      <p>{unsaved.value} If you leave, your text is lost.</p>
       <p class="actions"><button type="button" class="main" autofocus onClick={stay}>Keep editing</button> <button type="button" class="danger" onClick={go}>Discard and leave</button></p>
     </Dialog>
   );

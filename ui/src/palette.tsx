@@ -1,12 +1,13 @@
 // The command palette: everything that has a page, by name.
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useState } from "preact/hooks";
+import { useClusters } from "./clusters";
 import { kinds } from "./kind";
 import { href } from "./route";
-import { Dialog, useTopic } from "./ui";
-import type { Line } from "./page/overview";
+import { Dialog } from "./ui";
 import { pages } from "./pages";
 import { user } from "./session";
+import { home, spaces } from "./space";
 import { link } from "./stream";
 
 const COMBOBOX: any = { role: "combobox", "aria-expanded": "true" };
@@ -26,7 +27,7 @@ export function Palette() {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [entered, setEntered] = useState(false);
-  const [state, error] = useTopic<{ clusters: Line[] }>("overview", { namespace: "" }, (_, message) => message);
+  const [state, error] = useClusters(spaces.value.includes("") ? "" : home.value, { brief: true });
   const all = useMemo(() => [
     ...pages.value.map((each) => ({ label: each.name, hint: "page", to: href(each.parts) })),
     ...(state?.clusters ?? []).map((each) => ({ label: each.name, hint: `${each.kind} in ${each.namespace}`, to: href(["cluster", each.kind, each.namespace, each.name]) })),

@@ -16,7 +16,7 @@ function read(): Route {
 const isCode = () => location.hash.startsWith("#code="); // of a link to log in: no page
 let last = isCode() ? "" : location.hash;
 export const route = signal<Route>(read());
-/** What the user typed and has not applied; '': nothing. It is lost on another page. */
+/** A sentence about what the user typed and has not applied; '': nothing. It is lost on another page. */
 export const unsaved = signal("");
 /** Continues what the user began, if they give that up. */
 export const leaving = signal<(() => void) | null>(null);

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { byKind, path, type Kind } from "./kind";
 import { get, send } from "./request";
 import { walk, type Branch } from "./branch";
-import { Command, Dialog } from "./ui";
+import { Command, Dialog, useOnce } from "./ui";
 import { attempt, type Props } from "./act";
 
 type Target = { label: string; current: number; least: number; most: number; kind: Kind; namespace: string; name: string; patch: (count: number) => object; json?: boolean; sub?: string };
@@ -76,6 +76,7 @@ export function Scale({ tree, namespace, name, of, onClose }: Props & { of: Kind
   useEffect(() => {
     get(path(of, namespace, name)).then((object) => setFound(written(object, { kind: of, namespace, name }, tree) ?? below(tree))).catch((error: Error) => setProblem(error.message));
   }, []);
+  const [busy, once] = useOnce();
   const target = found?.[chosen];
   if (!target) {
     return <Dialog title={`Scale ${name}`} onClose={onClose}>{problem ? <p class="bad">{problem}</p> : <p>{found ? "Nothing in this cluster has a number of replicas." : "Reading the cluster …"}</p>}</Dialog>;
@@ -88,7 +89,7 @@ export function Scale({ tree, namespace, name, of, onClose }: Props & { of: Kind
         event.preventDefault();
         const where = `${path(target.kind, target.namespace, target.name, target.sub ?? "")}?fieldManager=homeport-dashboard`;
         const type = target.json ? "application/json-patch+json" : "application/merge-patch+json";
-        void attempt(() => send("PATCH", where, JSON.stringify(target.patch(wanted)), type), `${target.label} of ${name}: ${wanted} desired`, onClose);
+        once(() => attempt(() => send("PATCH", where, JSON.stringify(target.patch(wanted)), type), `${target.label} of ${name}: ${wanted} desired`, onClose));
       }}>
         <label>What <select value={chosen} onChange={(event) => { setChosen(Number(event.currentTarget.value)); setCount(null); }}>
           {found!.map((each, index) => <option key={each.label} value={index}>{each.label}</option>)}
@@ -96,7 +97,7 @@ export function Scale({ tree, namespace, name, of, onClose }: Props & { of: Kind
         <label>Replicas <input type="number" min={target.least} max={target.most} required value={wanted} onInput={(event) => setCount(event.currentTarget.value === "" ? null : Number(event.currentTarget.value))} /></label>
         <p>{change > 0 ? `${machines(change)} will be created.` : change < 0 ? `${machines(-change)} will be deleted, with ${change === -1 ? "its VM and disks" : "their VMs and disks"}.` : "Nothing changes."}</p>
         <Command text={command(target, wanted)} />
-        <button type="submit" class="main" disabled={change === 0}>Scale</button>
+        <button type="submit" class="main" disabled={change === 0} aria-disabled={busy}>Scale</button>
       </form>
     </Dialog>
   );

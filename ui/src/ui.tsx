@@ -162,11 +162,14 @@ function useLines<T>(columns: Column<T>[], link?: (row: T) => string) {
 function RowLine<T>(props: { row: T; index: number; columns: Column<T>[]; link?: (row: T) => string; style: Style }) {
   return (
     <div class="row" role="row" aria-rowindex={props.index} style={props.style}>
-      {props.columns.map((each, column) => (
-        <span role="cell" key={each.name}>
-          {column === 0 && props.link ? <a href={props.link(props.row)}>{each.of(props.row)}</a> : each.of(props.row)}
-        </span>
-      ))}
+      {props.columns.map((each, column) => {
+        const content = each.of(props.row);
+        return (
+          <span role="cell" key={each.name} title={typeof content === "string" ? content : undefined}>
+            {column === 0 && props.link ? <a href={props.link(props.row)}>{content}</a> : content}
+          </span>
+        );
+      })}
     </div>
   );
 }
@@ -215,4 +218,24 @@ export function useTopic<T>(name: string, options: object, handler: (state: T | 
     });
   }, [name, key]);
   return [state, error];
+}
+
+/** Runs one work at a time: a second click does not send a change again. What comes first says whether one runs. */
+export function useOnce(): [boolean, (work: () => Promise<unknown>) => void] {
+  const running = useRef(false);
+  const [busy, setBusy] = useState(false);
+  const run = (work: () => Promise<unknown>) => {
+    if (running.current) return;
+    running.current = true;
+    setBusy(true);
+    void work().finally(() => { running.current = false; setBusy(false); });
+  };
+  return [busy, run];
+}
+
+/** Does what was only shown so far. It is beside the button that shows it, and has the focus: neither a double click nor a key that is held goes past what is shown. */
+export function Confirm({ name, busy, onClick }: { name: string; busy: boolean; onClick: () => void }) {
+  const element = useRef<HTMLButtonElement>(null);
+  useLayoutEffect(() => element.current?.focus(), []);
+  return <button type="button" class="main" ref={element} aria-disabled={busy} onKeyDown={(event) => { if (event.repeat) event.preventDefault(); }} onClick={onClick}>{name}</button>;
 }

@@ -4,7 +4,7 @@ import { walk } from "./branch";
 import { errand } from "./request";
 import { Rehearsal } from "./rehearsal";
 import { useRows } from "./rows";
-import { Command, Dialog, report } from "./ui";
+import { Command, Confirm, Dialog, report, useOnce } from "./ui";
 import type { Props } from "./act";
 
 const CAPI = "cluster.x-k8s.io";
@@ -35,20 +35,23 @@ export function Upgrade({ tree, namespace, name, onClose }: Props) {
   const current = tree.version || walk(tree).find((each) => each.version)?.version || "";
   const [version, setVersion] = useState(current);
   const [objects, setObjects] = useState<object[] | null>(null);
+  const [busy, once] = useOnce();
   const options = { namespace, name, version };
   const command = `homeport upgrade cluster ${name} --to ${version} --apply -n ${namespace}`;
   return (
     <Dialog title={`Upgrade ${name}`} wide onClose={onClose}>
       <form onSubmit={(event) => {
         event.preventDefault();
-        if (objects) void perform("upgrade", { ...options, apply: true }, onClose);
-        else void errand("upgrade", options).then(setObjects).catch((error: Error) => report(error.message));
+        once(() => errand("upgrade", options).then(setObjects).catch((error: Error) => report(error.message)));
       }}>
         <label>Version <input value={version} pattern="v[0-9]+\.[0-9]+\.[0-9]+.*" required onInput={(event) => { setVersion(event.currentTarget.value); setObjects(null); }} /></label>
         <p>It has {current || "no version yet"}. The control plane is upgraded first, machine by machine; the workers follow. Every machine is replaced.</p>
         {objects && <Rehearsal objects={objects} />}
         <Command text={command} />
-        <button type="submit" class="main" disabled={version === current}>{objects ? "Upgrade" : "Show what will happen"}</button>
+        <p class="actions">
+          <button type="submit" class={objects ? "" : "main"} disabled={version === current} aria-disabled={busy}>Show what will happen</button>
+          {objects && <Confirm name="Upgrade" busy={busy} onClick={() => once(() => perform("upgrade", { ...options, apply: true }, onClose))} />}
+        </p>
       </form>
     </Dialog>
   );
@@ -66,6 +69,7 @@ export function Rollout({ tree, onClose }: Props) {
   const found = walk(tree).filter((each) => ROLLED.has(each.kind));
   const [chosen, setChosen] = useState(Math.max(0, found.findIndex((each) => each.kind === "MachineDeployment")));
   const [verb, setVerb] = useState("restart");
+  const [busy, once] = useOnce();
   const target = found[chosen];
   if (!target) return <Dialog title="Rollout" onClose={onClose}><p>This cluster has no MachineDeployment and no KubeadmControlPlane.</p></Dialog>;
   const verbs = VERBS.filter((each) => each.verb !== "undo" || target.kind === "MachineDeployment");
@@ -74,7 +78,7 @@ export function Rollout({ tree, onClose }: Props) {
     <Dialog title="Rollout" onClose={onClose}>
       <form onSubmit={(event) => {
         event.preventDefault();
-        void perform("rollout", { verb: used.verb, kind: target.kind, namespace: target.namespace, name: target.name }, onClose);
+        once(() => perform("rollout", { verb: used.verb, kind: target.kind, namespace: target.namespace, name: target.name }, onClose));
       }}>
         <label>What <select value={chosen} onChange={(event) => setChosen(Number(event.currentTarget.value))}>
           {found.map((each, index) => <option key={each.kind + each.name} value={index}>{each.kind} {each.name}</option>)}
@@ -85,7 +89,7 @@ export function Rollout({ tree, onClose }: Props) {
           ))}
         </fieldset>
         <Command text={`homeport rollout ${used.verb} ${target.kind.toLowerCase()}/${target.name} -n ${target.namespace}`} />
-        <button type="submit" class="main">{used.name}</button>
+        <button type="submit" class="main" aria-disabled={busy}>{used.name}</button>
       </form>
     </Dialog>
   );
@@ -95,6 +99,7 @@ export function Heal({ cluster, namespace, machine, onClose }: { cluster: string
   const found = useMachines(cluster, namespace);
   const [name, setName] = useState(machine ?? "");
   const [force, setForce] = useState(false);
+  const [busy, once] = useOnce();
   const target = found?.find((each) => each.name === name) ?? found?.[0];
   return (
     <Dialog title="Heal" onClose={onClose}>
@@ -103,7 +108,7 @@ export function Heal({ cluster, namespace, machine, onClose }: { cluster: string
       {target && (
         <form onSubmit={(event) => {
           event.preventDefault();
-          void perform("heal", { namespace, name: target.name, force }, onClose);
+          once(() => perform("heal", { namespace, name: target.name, force }, onClose));
         }}>
           <label>Machine <select value={target.name} onChange={(event) => setName(event.currentTarget.value)}>
             {found!.map((each) => <option key={each.name} value={each.name}>{each.name} ({each.problem ? "has a problem" : each.state})</option>)}
@@ -112,7 +117,7 @@ export function Heal({ cluster, namespace, machine, onClose }: { cluster: string
           <p>Its control plane or MachineSet deletes the machine with its VM {target.vm}, and creates another one.</p>
           <label class="check"><input type="checkbox" checked={force} onChange={(event) => setForce(event.currentTarget.checked)} /> Replace it even if it is healthy, or while other control plane machines are not ready</label>
           <Command text={`homeport heal ${target.name} -n ${namespace}${force ? " --force" : ""}`} />
-          <button type="submit" class="main">Replace the machine</button>
+          <button type="submit" class="main" aria-disabled={busy}>Replace the machine</button>
         </form>
       )}
     </Dialog>

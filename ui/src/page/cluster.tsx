@@ -6,7 +6,7 @@ import { Actions } from "../act";
 import { clusterOf, spaceOf, walk, type Branch } from "../branch";
 import { ClusterAccess, ClusterAddons } from "./access";
 import { ObjectLogs } from "./logs";
-import { Happened } from "./timeline";
+import { Below, Happened, isBelow } from "./timeline";
 import { Filter, MachineTable } from "./machines";
 
 type Tree = { tree: Branch | null; cause: string; unreadable?: string[]; problem: string; reading: boolean };
@@ -38,38 +38,23 @@ export function Cluster() {
                 onClick={(event) => { event.preventDefault(); amend({ tab: each }); }}>{each}</a>
             ))}
           </nav>
-          {tab === "tree" && <ul class="tree" aria-label={`Objects of ${name}`}><Node branch={tree} level={1} /></ul>}
+          {tab === "tree" && <ul class="tree" aria-label={`Objects of ${name}`}><Node branch={state.cause.endsWith(tree.problem) ? { ...tree, problem: "" } : tree} level={1} /></ul>}
           {tab === "machines" && <MachineTable cluster={clusterOf(tree)} namespace={spaceOf(tree)} />}
           {tab === "conditions" && <Matrix tree={tree} />}
           {tab === "add-ons" && <ClusterAddons tree={tree} />}
           {tab === "access" && <ClusterAccess tree={tree} namespace={namespace} name={name} />}
           {tab === "logs" && <ObjectLogs kind={kind} namespace={namespace} name={name} />}
-          {tab === "timeline" ? <Happened namespace={spaceOf(tree)} about={clusterOf(tree)} objects /> : <Below tree={tree} />}
+          {tab === "timeline" ? <Happened namespace={spaceOf(tree)} about={clusterOf(tree)} objects />
+            : <Below namespace={spaceOf(tree)} about={clusterOf(tree)} all={`all of ${clusterOf(tree)}`} objects hint={tab === "tree" ? "A click on a line of the tree selects its object." : ""} />}
         </>
       )}
     </>
   );
 }
 
-/** What happened, below the other parts: of the whole cluster, or of what is selected in the tree. */
-function Below({ tree }: { tree: Branch }) {
-  const open = route.value.query.get("below") === "timeline";
-  const about = route.value.query.get("about") ?? "";
-  return (
-    <section class="below" aria-label="Timeline">
-      <p class="actions">
-        <button type="button" aria-expanded={open} onClick={() => amend({ below: open ? "" : "timeline", about: "" })}>{open ? "▾" : "▸"} Timeline</button>
-        {open && <label>Object <input type="search" value={about} placeholder={`all of ${clusterOf(tree)}`} onInput={(event) => amend({ about: event.currentTarget.value })} /></label>}
-        {open && <span class="faint">Its name, or how it begins; a click on a line of the tree selects it.</span>}
-      </p>
-      {open && <Happened namespace={spaceOf(tree)} about={about || clusterOf(tree)} objects />}
-    </section>
-  );
-}
-
 /** The line of an object in the tree: if the timeline is shown below, it follows. Links and buttons keep their meaning. */
 function select(event: MouseEvent, name: string): void {
-  if (route.value.query.get("below") && !(event.target as Element).closest("a, button")) amend({ about: name });
+  if (isBelow() && !(event.target as Element).closest("a, button")) amend({ about: name });
 }
 
 function Node({ branch, level }: { branch: Branch; level: number }) {

@@ -1,16 +1,16 @@
 // Create a cluster: a form made from the schema of the kind, or its YAML; each becomes the other.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { blueprintOf, blueprints, chooseBlueprint, completed, fromForm, placed, toForm, type Blueprint } from "../blueprint";
 import { Fields, Offered, Wrong, type Choices, type Value } from "../form";
 import { kinds, path, type Kind } from "../kind";
-import { amend, go, route } from "../route";
+import { amend, go, route, unsaved } from "../route";
 import { errand, Refusal, send } from "../request";
 import { Rehearsal } from "../rehearsal";
 import { useRows } from "../rows";
 import { schemaOf, type Schema } from "../schema";
 import { Quota } from "../size";
 import { home, space } from "../space";
-import { Command, report } from "../ui";
+import { Command, Confirm, report, useOnce } from "../ui";
 import { document_ } from "../yaml";
 
 const APIS = [
@@ -23,6 +23,14 @@ export function Create() {
   const found = APIS.flatMap((api) => kinds.value.filter((each) => each.kind === api.kind && each.group === api.group).map((kind) => ({ ...api, of: kind })));
   const chosen = route.value.query.get("api") ?? found[0]?.kind;
   const kind = found.find((each) => each.kind === chosen)?.of;
+  // A look at another API loses nothing.
+  const drafts = useRef<Record<string, Draft>>({});
+  const [filled, setFilled] = useState<Record<string, boolean>>({});
+  const names = Object.keys(filled).filter((each) => filled[each]).join(" and ");
+  useLayoutEffect(() => {
+    unsaved.value = names && `The form for a ${names} is filled in, and nothing was created.`;
+    return () => { unsaved.value = ""; };
+  }, [names]);
   return (
     <>
       <h1>Create a cluster</h1>
@@ -32,27 +40,36 @@ export function Create() {
         ))}
       </fieldset>
       {kinds.value.length > 0 && !kind && <p class="lonely">This API server has no {chosen ?? "kind that creates clusters"}.</p>}
-      {kind && <Form key={kind.kind} kind={kind} />}
+      {kind && <Form key={kind.kind} kind={kind} drafts={drafts.current} onFilled={(is) => setFilled((before) => ({ ...before, [kind.kind]: is }))} />}
     </>
   );
 }
 
-function Form({ kind }: { kind: Kind }) {
+/** What was typed: an object, and its YAML where that is edited. `empty`: how the form began. */
+type Draft = { body: Value; text: string | null; empty: Value };
+
+function Form({ kind, drafts, onFilled }: { kind: Kind; drafts: Record<string, Draft>; onFilled: (is: boolean) => void }) {
   const api = kind.kind;
+  const [draft] = useState<Draft>(() => {
+    const empty = { apiVersion: kind.group ? `${kind.group}/${kind.version}` : kind.version, kind: api, metadata: { name: "", namespace: space.value || home.value || "default" }, spec: {} };
+    return drafts[api] ?? { body: empty, text: null, empty };
+  });
   const [base, setBase] = useState<Schema | null>(null);
   const [schema, setSchema] = useState<Schema | null>(null);
   const [found, setFound] = useState<Blueprint[]>([]);
-  const [body, setBody] = useState<Value>({
-    apiVersion: kind.group ? `${kind.group}/${kind.version}` : kind.version, kind: api, metadata: { name: "", namespace: space.value || home.value || "default" }, spec: {},
-  });
-  const [text, setText] = useState<string | null>(null); // not null: the YAML is edited
+  const [body, setBody] = useState<Value>(draft.body);
+  const [text, setText] = useState<string | null>(draft.text); // not null: the YAML is edited
   const [version, setVersion] = useState(0); // of what the form is about: the schema, or an object that came from YAML
   const [errors, setErrors] = useState<Record<string, string>>({});
   const [problem, setProblem] = useState("");
   const [hint, setHint] = useState("");
   const [checked, setChecked] = useState<object[] | null>(null);
   const [choices, setChoices] = useState<Choices>({});
+  const [busy, once] = useOnce();
   const { name = "", namespace = "" } = body.metadata ?? {};
+  drafts[api] = { body, text, empty: draft.empty };
+  const filled = useMemo(() => JSON.stringify(body) !== JSON.stringify(draft.empty), [body]) || (text !== null && text !== document_(body));
+  useLayoutEffect(() => onFilled(filled), [filled]);
   const chosen = found.find((each) => `${each.namespace}/${each.name}` === blueprintOf(api, body));
 
   useEffect(() => {
@@ -99,6 +116,7 @@ function Form({ kind }: { kind: Kind }) {
       await send("POST", where + (dry ? "?dryRun=All&fieldValidation=Strict" : "?fieldValidation=Strict&fieldManager=homeport-dashboard"), JSON.stringify(meant));
       if (dry) { setChecked([meant]); return; }
       report(`${api} ${meant.metadata.name} was created`, "good");
+      unsaved.value = "";
       go(["cluster", api, meant.metadata.namespace || home.value, meant.metadata.name]);
     } catch (error) {
       setChecked(null);
@@ -113,7 +131,7 @@ function Form({ kind }: { kind: Kind }) {
   if (!schema) return <p class="lonely">{problem || "Reading the schema …"}</p>;
   const blueprint = api === "Cluster" ? "ClusterClass" : "ClusterTemplate";
   return (
-    <form class="form" onSubmit={(event) => { event.preventDefault(); void write(!checked); }}>
+    <form class="form" onSubmit={(event) => { event.preventDefault(); once(() => write(true)); }}>
       {problem && <p class="cause banner" role="alert">{problem}</p>}
       <Offered.Provider value={choices}>
       {text === null && (
@@ -136,12 +154,12 @@ function Form({ kind }: { kind: Kind }) {
         <label class="editor">YAML <textarea rows={24} spellcheck={false} value={text} onInput={(event) => { setText(event.currentTarget.value); setChecked(null); }} /></label>
       )}
       </Offered.Provider>
-      <p class="actions"><button type="button" onClick={() => void edit()}>{text === null ? "Edit as YAML" : "Back to the form"}</button></p>
+      <p class="actions"><button type="button" onClick={() => once(edit)}>{text === null ? "Edit as YAML" : "Back to the form"}</button></p>
       {text === null && <details><summary>Manifest</summary><pre tabIndex={0}>{document_(body)}</pre></details>}
       {api === "TenantCluster" && <Quota body={body} />}
       {checked && <Rehearsal objects={checked} />}
       <Command text={`kubectl apply -f ${name || "cluster"}.yaml`} />
-      <p class="actions"><button type="submit" class="main">{checked ? "Create" : "Check"}</button> {checked && <span class="good">The API server accepts it.</span>}</p>
+      <p class="actions"><button type="submit" class={checked ? "" : "main"} aria-disabled={busy}>Check</button> {checked && <Confirm name="Create" busy={busy} onClick={() => once(() => write(false))} />} {checked && <span class="good">The API server accepts it.</span>}</p>
     </form>
   );
 }
@@ -174,6 +192,6 @@ function Discovery({ namespace, onFound }: { namespace: string; onFound: (choice
   }, [used?.label, configs?.length]);
   if (!sources.length) return <p class="faint">There is no ProviderConfig and no Cluster with credentials yet, so fields for images and networks offer no choices.</p>;
   return (
-    <p class="filter"><label>Choices from <select value={used?.label ?? ""} onChange={(event) => setSource(event.currentTarget.value)}><option value="">nowhere</option>{sources.map((each) => <option key={each.label}>{each.label}</option>)}</select></label> <span class="faint" role="status">{said}</span></p>
+    <p class="filter"><label><span class="name">Choices from</span> <select value={used?.label ?? ""} onChange={(event) => setSource(event.currentTarget.value)}><option value="">nowhere</option>{sources.map((each) => <option key={each.label}>{each.label}</option>)}</select></label> <span class="faint" role="status">{said}</span></p>
   );
 }

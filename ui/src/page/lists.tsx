@@ -126,7 +126,7 @@ export function Templates() {
   return (
     <>
       <h1>Templates</h1>
-      <p class="faint">Machines are made from templates. To change machines, create a new template and let its users refer to it: the edit page of a user shows which machines that replaces.</p>
+      <p class="faint">Machines are made from templates. To change machines, create a new template and refer to it, for example in a MachineDeployment. The page of that object shows which machines the change replaces before you apply it.</p>
       {found.map((each) => <TemplateKind key={each.group + each.plural} group={each.group} plural={each.plural} kind={each.kind} used={used} />)}
     </>
   );

@@ -2,6 +2,7 @@
 import { route, amend } from "../route";
 import { matches, useRows, type Row } from "../rows";
 import { space } from "../space";
+import { Below } from "./timeline";
 import { Age, State, Table, type Column } from "../ui";
 import { href } from "../route";
 
@@ -9,7 +10,7 @@ const GROUP = "cluster.x-k8s.io";
 const COLUMNS = [["spec", "clusterName"], "@state", ["status", "phase"], ["spec", "version"], ["status", "nodeRef", "name"], "@problem", ["spec", "failureDomain"]];
 
 export function Machines() {
-  return (<><h1>Machines</h1><MachineTable cluster="" namespace={space.value} /></>);
+  return (<><h1>Machines</h1><MachineTable cluster="" namespace={space.value} /><Below namespace={space.value} all="all of them" /></>);
 }
 
 const SHOWN: Column<Row>[] = [

@@ -5,10 +5,10 @@ import { diff, type Line } from "../diff";
 import { amend, href, route, unsaved } from "../route";
 import { patchOf } from "../merge";
 import { errand, may, Refusal, send } from "../request";
-import { Command, report } from "../ui";
+import { Command, report, useOnce } from "../ui";
 import { Rehearsal } from "../rehearsal";
 import { Console, ObjectLogs } from "./logs";
-import { Happened } from "./timeline";
+import { Below } from "./timeline";
 
 const CAPI = "cluster.x-k8s.io";
 
@@ -46,6 +46,7 @@ export function ObjectPage() {
       {(tab === "yaml" || unsaved.value) && <div hidden={tab !== "yaml"}><Editor key={route.value.parts.join("/")} kind={kind} namespace={namespace} name={name} /></div>}
       {tab === "logs" && <ObjectLogs kind={kind.kind} namespace={namespace} name={name} />}
       {tab === "console" && <Console namespace={namespace} machine={name} />}
+      <Below namespace={namespace} about={name} objects flat />
     </>
   );
 }
@@ -57,6 +58,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
   const [problem, setProblem] = useState("");
   const [theirs, setTheirs] = useState<Line[] | null>(null);
   const [writable, setWritable] = useState(false);
+  const [busy, once] = useOnce();
   const where = path(kind, namespace, name);
   const secret = kind.kind === "Secret" && !kind.group;
 
@@ -123,7 +125,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
 
   const changed = held !== null && text !== held;
   useLayoutEffect(() => {
-    unsaved.value = changed ? `${kind.kind} ${name}` : "";
+    unsaved.value = changed ? `The YAML of ${kind.kind} ${name} was edited and not applied.` : "";
     return () => { unsaved.value = ""; };
   }, [changed]);
   return (
@@ -133,7 +135,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
         <section aria-label="Conflict">
           <h2>Changed by somebody else meanwhile</h2><Difference lines={theirs} />
           <h2>Your change</h2><Difference lines={diff(held ?? "", text)} />
-          <p class="actions"><button type="button" class="main" onClick={() => void merge()}>Put my change on their version</button> <button type="button" onClick={() => void load()}>Discard my change</button></p>
+          <p class="actions"><button type="button" class="main" aria-disabled={busy} onClick={() => once(merge)}>Put my change on their version</button> <button type="button" onClick={() => void load()}>Discard my change</button></p>
         </section>
       )}
       {secret && <p class="faint">Values of Secrets are shown as they are stored (base64).</p>}
@@ -145,7 +147,7 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
           </label>
           <p class="actions">
             {!writable && <span class="faint">You may not update {kind.plural}{kind.group ? "." + kind.group : ""}{namespace ? ` in namespace ${namespace}` : ""}.</span>}
-            <button type="button" class="main" disabled={!changed} onClick={() => void write(true)}>Review the change</button>
+            <button type="button" class="main" disabled={!changed} aria-disabled={busy} onClick={() => once(() => write(true))}>Review the change</button>
             <button type="button" disabled={!changed} onClick={() => void load()}>Discard</button>
           </p>
           {lines && (
@@ -154,24 +156,25 @@ function Editor({ kind, namespace, name }: { kind: Kind; namespace: string; name
               <Difference lines={lines} />
               <Rehearsal manifest={text} />
               <Command text={`kubectl edit ${kind.plural}${kind.group ? "." + kind.group : ""} ${name}${namespace ? ` -n ${namespace}` : ""}`} />
-              <button type="button" class="main" onClick={() => void write(false)}>Apply</button>
+              <button type="button" class="main" aria-disabled={busy} onClick={() => once(() => write(false))}>Apply</button>
             </section>
           )}
         </>
       )}
-      <h2>What happened</h2>
-      <Happened namespace={namespace} about={name} objects />
     </>
   );
 }
+
+const MOST_LINES = 1000;
 
 export function Difference({ lines }: { lines: Line[] }) {
   if (!lines.some((each) => each.sign === "+" || each.sign === "-")) return <p class="faint">Nothing changes.</p>;
   return (
     <div class="diff" tabIndex={0} role="region" aria-label="Differences">
-      {lines.map((each, index) => (
+      {lines.slice(0, MOST_LINES).map((each, index) => (
         <div key={index} class={each.sign === "+" ? "add" : each.sign === "-" ? "del" : each.sign === "…" ? "gap" : ""}>{each.sign} {each.text}</div>
       ))}
+      {lines.length > MOST_LINES && <div class="gap">… and {lines.length - MOST_LINES} more lines, which are written, too</div>}
     </div>
   );
 }

@@ -1,21 +1,21 @@
 // What needs attention, and why, in one sentence for each cluster.
+import { useState } from "preact/hooks";
+import { isSick, useClusters, type Line } from "../clusters";
 import { href } from "../route";
 import { space } from "../space";
-import { Age, Bar, clock, ObjectLink, State, useTopic } from "../ui";
+import { Below } from "./timeline";
+import { Age, Bar, clock, ObjectLink, State } from "../ui";
 
-export type Line = {
-  kind: string; namespace: string; name: string; healthy: boolean | null; state: string; version: string;
-  machines: number; ready: number; desired: number; cause: string; since: string;
-  at: { kind: string; namespace: string; name: string; apiVersion: string } | null;
-};
-type Clusters = { clusters: Line[]; problem: string; denied: string; reading: boolean };
+const AT_ONCE = 100; // cards that are drawn: if a hypervisor fails, a thousand clusters may need attention
 
 export function Overview() {
-  const [state, error] = useTopic<Clusters>("overview", { namespace: space.value }, (_, message) => message);
+  const [state, error] = useClusters(space.value);
+  const [limit, setLimit] = useState(AT_ONCE);
+  const more = () => setLimit(limit + AT_ONCE);
   if (error) return <p class="lonely bad">{error}</p>;
   if (!state) return <p class="lonely">Reading the clusters …</p>;
-  const sick = state.clusters.filter((each) => each.healthy === false || each.cause);
-  const well = state.clusters.filter((each) => !sick.includes(each));
+  const sick = state.clusters.filter(isSick);
+  const well = state.clusters.filter((each) => !isSick(each));
   const machines = state.clusters.reduce((sum, each) => sum + each.machines, 0);
   return (
     <>
@@ -28,19 +28,25 @@ export function Overview() {
       </p>
       {state.denied && <p class="cause banner" role="alert">{state.denied}</p>}
       {state.clusters.length === 0 && !state.denied && <p class="lonely">There are no clusters {space.value ? `in namespace ${space.value}` : "yet"}. <a href={href(["create"])}>Create the first one</a>.</p>}
-      {sick.length > 0 && <section aria-label="Not healthy">{sick.map((each) => <Sick key={id(each)} line={each} />)}</section>}
+      {sick.length > 0 && <section aria-label="Not healthy">{sick.slice(0, limit).map((each) => <Sick key={id(each)} line={each} />)}<More count={sick.length - limit} onClick={more} /></section>}
       {well.length > 0 && (
         <section class="cards" aria-label="Healthy">
-          {well.slice(0, 200).map((each) => <Well key={id(each)} line={each} />)}
-          {well.length > 200 && <p class="faint">and {well.length - 200} more: choose a namespace, or search with Ctrl-K</p>}
+          {well.slice(0, limit).map((each) => <Well key={id(each)} line={each} />)}
+          <More count={well.length - limit} onClick={more} />
         </section>
       )}
+      <Below namespace={space.value} all="all of them" />
     </>
   );
 }
 
 const id = (line: Line) => `${line.kind}/${line.namespace}/${line.name}`;
 const link = (line: Line) => href(["cluster", line.kind, line.namespace, line.name]);
+
+function More({ count, onClick }: { count: number; onClick: () => void }) {
+  if (count <= 0) return null;
+  return <p class="more"><button type="button" onClick={onClick}>Show {Math.min(AT_ONCE, count)} more</button> <span class="faint">of {count}; the tree on the left and Ctrl-K find all of them</span></p>;
+}
 
 function Sick({ line }: { line: Line }) {
   return (

@@ -103,7 +103,7 @@ export function Access() {
   return (
     <>
       <h1>Access</h1>
-      <p>You are <b>{user.value}</b>{groups.length > 0 && <> in the {groups.length === 1 ? "group" : "groups"} {groups.map((each, index) => <>{index > 0 && ", "}<b key={each}>{each}</b></>)}</>}. The dashboard has no rights of its own: it does what you may, with your credential. Your kubeconfig names the namespace <b>{home.value}</b>.</p>
+      <p>You are <b>{user.value}</b>{groups.length > 0 && <> in the {groups.length === 1 ? "group" : "groups"} {groups.map((each, index) => <>{index > 0 && ", "}<b key={each}>{each}</b></>)}</>}. The dashboard has no rights of its own: it uses your credential, so you see and change here what you may see and change with kubectl. Your kubeconfig names the namespace <b>{home.value}</b>.</p>
       <h2>What you may do {where ? `in namespace ${where}` : "in all namespaces"}</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label="Rights">
         <table class="plain"><thead><tr><th>Resource</th>{VERBS.map((verb) => <th key={verb}>{verb}</th>)}</tr></thead>

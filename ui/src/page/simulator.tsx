@@ -86,7 +86,7 @@ function Faults({ name }: { name: string }) {
   return (
     <>
       {problem && <p class="bad">{problem}</p>}
-      <h2>Set now</h2>
+      <h2>Active faults</h2>
       {counts?.length === 0 && <p class="faint">No faults: the simulator works as it should.</p>}
       {counts && counts.length > 0 && (
         <div class="scroll" tabIndex={0} role="region" aria-label="Faults">
@@ -99,7 +99,7 @@ function Faults({ name }: { name: string }) {
             ))}</tbody></table>
         </div>
       )}
-      <h2>Inject</h2>
+      <h2>Inject a fault</h2>
       <p class="actions">{presets.map((each) => (
         <button type="button" key={each.name} disabled={has(each.name)} onClick={() => void inject(JSON.stringify({ faults: [{ name: each.name, ...each.fault }] }), each.name)}>{each.name}</button>
       ))}</p>

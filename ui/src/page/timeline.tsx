@@ -23,6 +23,32 @@ export function Timeline() {
   );
 }
 
+const PLACES = ["homeport-timeline", "homeport-timeline-object"];
+
+/** Whether the timeline below a page is open: as its address says, or as it was left. */
+export const isBelow = (flat = false): boolean =>
+  (route.value.query.get("below") ?? localStorage.getItem(PLACES[Number(flat)]!) ?? (flat ? "timeline" : "")) === "timeline";
+
+type Lower = { namespace: string; about?: string; all?: string; hint?: string; objects?: boolean; flat?: boolean };
+
+/** What happened, at the lower edge of a page: of what the page is about (`about`), or of what is selected in it (`all`: of what, as long as nothing is).
+    `flat`: below the rest instead of over it, and open until somebody closes it. */
+export function Below({ namespace, about = "", all, hint, objects = false, flat = false }: Lower) {
+  const open = isBelow(flat);
+  const chosen = route.value.query.get("about") ?? "";
+  const toggle = () => { localStorage.setItem(PLACES[Number(flat)]!, open ? "" : "timeline"); amend({ below: open ? "" : "timeline", about: "" }); };
+  return (
+    <section class={flat ? "below flat" : "below"} aria-label="Timeline">
+      <p class="actions">
+        <button type="button" aria-expanded={open} onClick={toggle}><span aria-hidden="true">{open ? "▾" : "▸"}</span> Timeline</button>
+        {open && all && <label>Object <input type="search" value={chosen} placeholder={all} onInput={(event) => amend({ about: event.currentTarget.value })} /></label>}
+        {open && hint && <span class="faint">{hint}</span>}
+      </p>
+      {open && <Happened namespace={namespace} about={chosen || about} objects={objects} />}
+    </section>
+  );
+}
+
 /** `objects`: also what the objects say themselves, their conditions and who changed them. */
 export function Happened({ namespace, about, objects = false }: { namespace: string; about: string; objects?: boolean }) {
   const [state, error] = useTopic<{ entries: Entry[]; total: number; problem: string; users: boolean }>("timeline", { namespace, about, objects }, (_, message) => message);

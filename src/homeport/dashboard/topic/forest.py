@@ -14,13 +14,20 @@ from homeport.dashboard.topic.base import Send, Topic
 from homeport.dashboard.tree.live import LiveTrees
 from homeport.dashboard.tree.shared import SharedTrees
 
+_BRIEF = ("kind", "namespace", "name", "healthy", "state", "cause")
+_BRIEF_GATHER_SECONDS = 1.0
+
 
 class Forest(Topic):
-    """Until all objects are read, `reading` is set, and machines are counted as their owners report them."""
+    """Until all objects are read, `reading` is set, and machines are counted as their owners report them. `brief`: names
+    and health alone, at most once a second while much changes."""
 
     def __init__(self, person: Person, send: Send, options: dict[str, Any]) -> None:
         super().__init__(person, send)
         self._namespace = str(options.get("namespace") or "")
+        self._brief = bool(options.get("brief"))
+        if self._brief:
+            self.gather_seconds = _BRIEF_GATHER_SECONDS
         self._shared: SharedTrees | None = None
         self._last: Any = None
 
@@ -51,6 +58,8 @@ class Forest(Topic):
     def content(self, shared: SharedTrees) -> dict[str, Any]:
         lines = [_line(shared.trees, each, shared.complete) for each in shared.trees.structure.roots()]
         lines.sort(key=lambda each: (each["healthy"] is not False, each["namespace"], each["name"]))
+        if self._brief:
+            lines = [{name: each[name] for name in _BRIEF} for each in lines]
         return {"clusters": lines, "denied": shared.denied}
 
 
