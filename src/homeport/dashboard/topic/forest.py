@@ -19,8 +19,8 @@ _BRIEF_GATHER_SECONDS = 1.0
 
 
 class Forest(Topic):
-    """Until all objects are read, `reading` is set, and machines are counted as their owners report them. `brief`: names
-    and health alone, at most once a second while much changes."""
+    """Until all objects are read, `reading` is set, and machines are counted as their owners report them.
+    `brief`: names and health alone, at most once a second while much changes."""
 
     def __init__(self, person: Person, send: Send, options: dict[str, Any]) -> None:
         super().__init__(person, send)
