@@ -117,9 +117,16 @@ class Issuer:
             return x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(found.value)
 
-    def server(self, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
+    def server(
+        self,
+        hosts: Iterable[str],
+        now: datetime.datetime,
+        *,
+        days: int = LEAF_DAYS,
+        skew: datetime.timedelta = SKEW,
+    ) -> Identity:
         extra = x509.SubjectAlternativeName([general_name(host) for host in hosts])
-        return self._leaf("kube-apiserver", (), [ExtendedKeyUsageOID.SERVER_AUTH], now, days, extra)
+        return self._leaf("kube-apiserver", (), [ExtendedKeyUsageOID.SERVER_AUTH], now, days, extra, skew)
 
     def peer(self, name: str, hosts: Iterable[str], now: datetime.datetime, *, days: int = LEAF_DAYS) -> Identity:
         """Of a server that is also a client of its peers, as members of etcd are."""
@@ -140,11 +147,12 @@ class Issuer:
         now: datetime.datetime,
         days: int,
         alternative: x509.SubjectAlternativeName | None,
+        skew: datetime.timedelta = SKEW,
     ) -> Identity:
         key = make_key()
         subject = subject_name(name, organizations)
         builder = (
-            _builder(subject, self.certificate.subject, key.public_key(), now, days)
+            _builder(subject, self.certificate.subject, key.public_key(), now, days, skew)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(key_usage(), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)

@@ -59,6 +59,9 @@ class Lifetime:
     ca_days: int = certs.CA_DAYS
     overlap_days: float = 1.0
     leaf_days: int = 90
+    # Certificates are valid from so long before they were made. API servers whose clocks are behind refuse every write
+    # otherwise, and a clock that runs in local time instead of UTC is off by hours.
+    skew: datetime.timedelta = datetime.timedelta(days=1)
 
     def ca_due(self, certificate: x509.Certificate, now: datetime.datetime) -> bool:
         """A fifth of its life is left, or it is not valid yet: the clock was wrong when it was made."""
@@ -106,9 +109,9 @@ class Authority:
         return result if len(valid) == len(result.trusted) else replace(result, trusted=valid)
 
     def _may_sign(self, successor: Issuer, now: datetime.datetime, lifetime: Lifetime) -> bool:
-        made = successor.certificate.not_valid_before_utc + certs.SKEW
+        made = successor.certificate.not_valid_before_utc + lifetime.skew
         waited = now - made >= datetime.timedelta(days=lifetime.overlap_days)
-        return waited or not _valid(self.issuer.certificate, now)
+        return waited or not is_valid(self.issuer.certificate, now)
 
     def as_data(self) -> dict[str, str]:
         """The `data` of the Secret."""
@@ -118,7 +121,7 @@ class Authority:
         return {name: base64.b64encode(content).decode() for name, content in raw.items()}
 
 
-def _valid(certificate: x509.Certificate, now: datetime.datetime) -> bool:
+def is_valid(certificate: x509.Certificate, now: datetime.datetime) -> bool:
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
@@ -128,7 +131,7 @@ def make_authority(now: datetime.datetime, lifetime: Lifetime) -> Authority:
 
 def _make_issuer(now: datetime.datetime, lifetime: Lifetime) -> Issuer:
     key = certs.make_key()
-    return Issuer(certs.sign_ca(key, now, days=lifetime.ca_days), key)
+    return Issuer(certs.sign_ca(key, now, days=lifetime.ca_days, skew=lifetime.skew), key)
 
 
 def parse_authority(data: Mapping[str, str]) -> Authority:
@@ -245,7 +248,7 @@ class SharedAuthority:
         return held
 
     def _expired(self, held: Authority) -> bool:
-        return not _valid(held.issuer.certificate, self.now())
+        return not is_valid(held.issuer.certificate, self.now())
 
     def _known_or_made(self) -> Authority:
         """What API servers trust already, if this replica has seen it: another CA would be refused until it is known

@@ -28,6 +28,7 @@ from homeport.runtime.webhook.authority import (
     GivenAuthorityError,
     Lifetime,
     SharedAuthority,
+    is_valid,
 )
 from homeport.runtime.webhook.follow import follow
 from homeport.runtime.webhook.hook import Hooks
@@ -37,7 +38,8 @@ from homeport.runtime.webhook.wire import Limits, Wire
 
 log = structlog.get_logger(__name__)
 
-_CHECK_SECONDS = 3600.0  # how often expiry is looked at; renewal is due weeks before it matters
+_CHECK_SECONDS = 3600.0  # how often the Secret is read though nobody changed it
+_LOOK_SECONDS = 5.0  # how often the clock is compared with the certificate: clocks jump, and machines are suspended
 _RETRY_SECONDS = 5.0
 
 
@@ -122,11 +124,28 @@ class WebhookServer:
 
     async def _keep_certificate(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._check_seconds):
-                    await self._wake.wait()
+            await self._until_due()
             self._wake.clear()
             await self._renew_at_last()
+
+    async def _until_due(self) -> None:
+        """Returns early when somebody asks, or when the clock says so."""
+        looks = max(1, round(self._check_seconds / _LOOK_SECONDS))
+        for _ in range(looks):
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._check_seconds / looks):
+                    await self._wake.wait()
+            if self._wake.is_set() or self._is_due():
+                return
+
+    def _is_due(self) -> bool:
+        now = self._authority.now()
+        return (
+            self._issuer is None
+            or self._leaf is None
+            or self._authority.lifetime.leaf_due(self._leaf, now)
+            or not is_valid(self._issuer.certificate, now)
+        )
 
     async def _renew_at_last(self) -> None:
         """Renews what is due, however long the API is away: the certificate in use is good for weeks."""
@@ -146,7 +165,7 @@ class WebhookServer:
         same = self._issuer is not None and self._issuer.certificate == issuer.certificate
         if not same or self._leaf is None or lifetime.leaf_due(self._leaf, now):
             left = (issuer.certificate.not_valid_after_utc - now).days
-            identity = issuer.server(self._hosts, now, days=max(1, min(lifetime.leaf_days, left)))
+            identity = issuer.server(self._hosts, now, days=max(1, min(lifetime.leaf_days, left)), skew=lifetime.skew)
             _load(self._tls, replace(identity, certificate=identity.certificate + authority.chain))
             self._issuer, self._leaf = issuer, x509.load_pem_x509_certificate(identity.certificate)
             log.info("webhook certificate issued", until=f"{self._leaf.not_valid_after_utc:%Y-%m-%d}")

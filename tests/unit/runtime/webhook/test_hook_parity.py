@@ -259,6 +259,26 @@ async def _rotate(world: World, clock: Hand) -> None:
     assert len(authority.parse_authority(held["data"]).trusted) == 1
 
 
+async def test_a_certificate_is_renewed_within_seconds_after_the_clock_jumped(tmp_path: Path) -> None:
+    """As on a machine that was suspended for months: nobody restarts the replica, and nobody touches the Secret."""
+    clock = Hand(-88)
+    async with by_webhook(tmp_path, clock=clock) as world:
+        webhooks = world.webhooks
+        assert webhooks is not None
+        async with Asking(world) as asking:
+            before = webhooks.leaf
+            clock.days = 0
+            await asking.another_certificate(before, "two days before its end")
+        assert asking.failures == []
+
+
+async def test_an_api_server_whose_clock_is_behind_accepts_new_certificates(tmp_path: Path) -> None:
+    """Half a day, as if one of the two had taken local time for UTC."""
+    async with by_webhook(tmp_path, clock=Hand(0.5)) as world:
+        made = await outcome(world.client.create(gadget("early"), Write(dry_run=True), kind=GADGET))
+        assert isinstance(made, dict), made
+
+
 @pytest.mark.parametrize("where", ["embedded", "real"])
 async def test_a_ca_that_others_issue_is_renewed_by_them_without_a_failed_request(
     where: str, request: pytest.FixtureRequest, tmp_path: Path
