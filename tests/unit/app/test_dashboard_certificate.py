@@ -12,6 +12,7 @@ import pytest
 from cryptography import x509
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.embedded import EmbeddedServer
 from homeport.app.kubernetes.dashboard.certificate import issue
 from homeport.app.kubernetes.dashboard.place import AUTHORITY, CONFIG_MAP, ISSUED, KEY, NAMESPACE, SERVER_NAME
@@ -88,7 +89,21 @@ async def test_a_new_name_gets_a_new_certificate_of_the_same_ca(client: Client) 
     assert (await found(client, CONFIG_MAP, AUTHORITY))["data"] == ca
 
 
-@pytest.mark.parametrize("broken", [{"tls.crt": "AAAA"}, {"tls.crt": "LS0t"}, {"tls.key": None}, {"tls.crt": None}])
+OTHER_KEY = base64.b64encode(certs.key_pem(certs.make_key())).decode()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"tls.crt": "AAAA"},
+        {"tls.crt": "LS0t"},
+        {"tls.key": None},
+        {"tls.crt": None},
+        {"tls.key": "AAAA"},
+        {"tls.key": OTHER_KEY},
+    ],
+    ids=["bytes", "text", "no key", "no certificate", "damaged key", "key of another"],
+)
 async def test_a_damaged_certificate_is_written_again(client: Client, broken: dict[str, str | None]) -> None:
     await install(client)
     await issue(client)
@@ -100,7 +115,7 @@ async def test_a_damaged_certificate_is_written_again(client: Client, broken: di
     await issue(client)
     mended = await found(client, SECRET, KEY)
     assert SERVER_NAME in names(leaf(mended))
-    assert mended["data"]["tls.key"]
+    assert certs.same_key(certs.load_key(base64.b64decode(mended["data"]["tls.key"])), leaf(mended))
 
 
 async def test_with_a_lost_ca_everything_is_issued_again(client: Client) -> None:

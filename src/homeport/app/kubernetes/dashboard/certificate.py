@@ -17,7 +17,7 @@ import structlog
 from cryptography import x509
 
 from homeport.api.meta import Resource, Unstructured
-from homeport.apiserver.auth.certificate import Identity
+from homeport.apiserver.auth.certificate import Identity, load_private_key, same_key
 from homeport.app.kubernetes.dashboard.place import AUTHORITY, CONFIG_MAP, KEY, NAMESPACE, hosts_of, names_of
 from homeport.client.absence import find_object
 from homeport.client.errors import ApiError
@@ -53,7 +53,8 @@ async def issue(client: Client) -> None:
     current = await find_object(client, SECRET, KEY)
     if current is not None and _serves(current, held, names, authority):
         return
-    made = held.issuer.server(names, authority.now(), days=authority.lifetime.leaf_days)
+    lifetime = authority.lifetime
+    made = held.issuer.server(names, authority.now(), days=lifetime.leaf_days, skew=lifetime.skew)
     await _hold(client, SECRET, KEY, _data(made, held), owner, type="kubernetes.io/tls")
     log.info("certificate of the dashboard issued", names=names)
 
@@ -73,6 +74,7 @@ def _serves(secret: Mapping[str, Any], held: Authority, names: Sequence[str], au
     data = secret.get("data") or {}
     try:
         leaf = x509.load_pem_x509_certificate(base64.b64decode(data["tls.crt"], validate=True))
+        key = load_private_key(base64.b64decode(data["tls.key"], validate=True))
         leaf.verify_directly_issued_by(held.issuer.certificate)
         known = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (KeyError, ValueError, TypeError, binascii.Error, x509.ExtensionNotFound, x509.InvalidVersion):
@@ -81,7 +83,8 @@ def _serves(secret: Mapping[str, Any], held: Authority, names: Sequence[str], au
         log.info("the certificate of the dashboard is of another CA", error=str(error))
         return False
     found = {str(each.value) for each in known}
-    return bool(data.get("tls.key")) and found == set(names) and not authority.lifetime.leaf_due(leaf, authority.now())
+    due = authority.lifetime.leaf_due(leaf, authority.now())
+    return same_key(key, leaf) and found == set(names) and not due
 
 
 async def _hold(
