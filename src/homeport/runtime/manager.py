@@ -11,11 +11,13 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
 
 from homeport.api.meta import Resource
+from homeport.client.absence import find_object
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, Query, Unreadable
 from homeport.runtime.clock import Clock, SystemClock
@@ -24,7 +26,7 @@ from homeport.runtime.departed import Departed
 from homeport.runtime.event import Recorder
 from homeport.runtime.informer import resource_of
 from homeport.runtime.informers import Informers
-from homeport.runtime.lease import Lease, LeaseLost, LeaseTiming
+from homeport.runtime.lease import LEASE, Lease, LeaseLost, LeaseTiming
 from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import GROUP_LABEL, Gained, Shards
 from homeport.runtime.share import Share
@@ -83,6 +85,7 @@ class Common:
 
     key: Key
     holder: str
+    leases: tuple[Key, ...]  # those that the managers hold besides, each for its own work
 
 
 def identity() -> str:
@@ -186,9 +189,9 @@ class Manager:
     async def _work_in_turn(self) -> None:
         for informer in self.informers:
             await informer.settled.wait()
-        if self._tenure is not None:
-            await self._tenure.join()
         try:
+            if self._tenure is not None:
+                await self._tenure.join()
             async with asyncio.TaskGroup() as group:
                 self._start(group)
         finally:
@@ -245,7 +248,9 @@ class Manager:
     def _jointly(self, common: Common, own: _Election | Shards) -> _Joint:
         timing = own.lease.timing
         return _Joint(
-            Lease(self._leases, common.key, common.holder, timing=timing, clock=self.clock, together=True), own
+            Lease(self._leases, common.key, common.holder, timing=timing, clock=self.clock, together=True),
+            own,
+            partial(_any_held, self._leases, common.leases),
         )
 
     def _share_of(self, controller: Controller) -> Share | None:
@@ -287,9 +292,10 @@ class _Election:
 class _Joint:
     """A tenure under a Lease that others hold with us."""
 
-    def __init__(self, common: Lease, own: _Election | Shards) -> None:
+    def __init__(self, common: Lease, own: _Election | Shards, others: Callable[[], Awaitable[bool]]) -> None:
         self._common = common
         self._own = own
+        self._others = others  # whether any of those who hold it may work
         self.lease = own.lease
 
     def fence(self) -> float:
@@ -309,8 +315,20 @@ class _Joint:
             group.create_task(self._own.run(), name="own lease")
 
     async def leave(self) -> None:
-        """The common Lease expires if nobody goes on with it: who else holds it is not known."""
+        """The last one gives the common Lease back. Whoever works holds its own Lease, took it before it renewed the
+        common one for the last time before its work, and gives it back before it asks this: of two that leave together
+        at least one finds no other."""
         await self._own.leave()
+        await self._common.release(unless=self._others)
+
+
+async def _any_held(client: Client, leases: Iterable[Key]) -> bool:
+    """A Lease whose holder died counts, too: then nobody knows since when it has not been renewed."""
+    for key in leases:
+        lease = await find_object(client, LEASE, key)
+        if lease is not None and (lease.get("spec") or {}).get("holderIdentity"):
+            return True
+    return False
 
 
 async def _as_coroutine(job: Job) -> None:

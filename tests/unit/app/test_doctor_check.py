@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import datetime
 from typing import Any
 
 import pytest
 
 from homeport.api.meta import Unstructured
+from homeport.apiserver.auth import certificate as certs
 from homeport.app.doctor.diagnosis import Commands, Diagnosis
 from homeport.app.doctor.examine import examine
 from homeport.app.doctor.fact import Facts, Workload
@@ -14,6 +17,7 @@ from homeport.app.doctor.probe import Probe
 from homeport.app.report.description import Description, PartState
 from homeport.client.protocol import Key
 from homeport.runtime.clock import parse_time, rfc3339
+from homeport.runtime.webhook.configuration import INJECT_ANNOTATION
 
 NOW = parse_time("2026-01-01T00:00:00Z")
 HARBOUR = Key("default", "harbour")
@@ -99,6 +103,40 @@ def test_certificates_that_end_soon_are_a_notice_and_expired_ones_an_error() -> 
     [late] = examine(Facts(NOW, [machine("2025-12-05T00:00:00Z")]))
     assert late.serious
     assert examine(Facts(NOW, [machine("2026-12-05T00:00:00Z")])) == []
+
+
+def _webhooks(kind: str, bundle: bytes) -> Unstructured:
+    config = {"caBundle": base64.b64encode(bundle).decode()} if bundle else {}
+    meta = {"name": "homeport-webhook.homeport-system", "annotations": {INJECT_ANNOTATION: "homeport-system/x"}}
+    return Unstructured(kind=kind, metadata=meta, webhooks=[{"name": "validate.x", "clientConfig": config}])
+
+
+def _ca(days: float) -> bytes:
+    """Made so many days from now, good for 90."""
+    moment = datetime.datetime.fromtimestamp(NOW, datetime.UTC) + datetime.timedelta(days=days)
+    return certs.certificate_pem(certs.sign_ca(certs.make_key(), moment, days=90))
+
+
+@pytest.mark.parametrize(
+    ("bundle", "words"),
+    [
+        (b"", "the CA is missing (caBundle of webhook validate.x)"),
+        (b"garbage", "the CA is not valid PEM"),
+        (_ca(-100), "the CA expired on 2025-12-22"),
+        (_ca(9), "the CA is valid from 2026-01-09 only"),
+        (_ca(0), ""),
+        (_ca(-100) + _ca(0), ""),
+    ],
+    ids=["none", "garbage", "expired", "early", "good", "one of two is good"],
+)
+def test_webhooks_that_the_api_server_does_not_trust_are_named_with_the_reason(bundle: bytes, words: str) -> None:
+    both = [_webhooks(f"{verb}WebhookConfiguration", bundle) for verb in ("Mutating", "Validating")]
+    found = examine(Facts(NOW, [], webhooks=both, commands=COMMANDS))
+    assert [(each.cause, each.serious) for each in found] == ([("WebhookNotTrusted", True)] if words else [])
+    if words:
+        assert found[0].message.startswith(words)
+        assert "the API server rejects writes" in found[0].message
+        assert found[0].cure == "kubectl --kubeconfig /data/kubeconfig get pods -n homeport-system"
 
 
 def test_the_plane_itself_comes_before_everything_else() -> None:

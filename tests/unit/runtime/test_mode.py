@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from homeport.client.absence import find_object
 from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.controller import Controller
@@ -21,6 +22,7 @@ TIMING = LeaseTiming(15.0, 10.0, 2.0)
 ELECTED = Elected("kube-system", "widgets", TIMING)
 SHARDED = Sharded("kube-system", "widgets", TIMING)
 ELECTED_KEY = Key("kube-system", "widgets")
+SPLIT = Common(ELECTED_KEY, "split", (Key("kube-system", "a"), Key("kube-system", "b")))
 MODES: tuple[Mode, ...] = (ELECTED, SHARDED)
 
 
@@ -147,7 +149,7 @@ def test_whoever_comes_and_goes_both_never_work_at_a_time(seed: int) -> None:
 @virtual
 async def test_managers_with_a_common_lease_and_one_that_wants_it_alone_never_work_at_a_time() -> None:
     """As the Deployments of two layouts, of which one replaces the other while Pods of both run."""
-    common = Common(ELECTED_KEY, "split")
+    common = SPLIT
     parts = {name: Elected("kube-system", name, TIMING) for name in ("a", "b")}
     async with plane() as p:
         scene = await scene_of(p)
@@ -172,16 +174,59 @@ async def test_managers_with_a_common_lease_and_one_that_wants_it_alone_never_wo
         for who in sorted(each for each in scene.replicas if each != "alone"):
             await scene.leave(who)
         scene.who_worked()
-        await asyncio.sleep(30)
+        await asyncio.sleep(5)  # the last of them gave it back, so that nobody has to wait until it expires
         assert scene.who_worked() == {"alone"}
         await scene.leave("alone")
+
+
+@virtual
+async def test_who_ends_before_it_worked_leaves_no_lease_behind() -> None:
+    """A Pod that was started for a layout that is removed again: it may hold its own Lease, and does not work yet."""
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("a1", Elected("kube-system", "a", TIMING), SPLIT)
+        for _ in range(200):
+            if await _holder(p, Key("kube-system", "a")):
+                break
+            await asyncio.sleep(0.01)
+        await scene.leave("a1")
+        assert await _holder(p, Key("kube-system", "a")) == await _holder(p, ELECTED_KEY) == ""
+        scene.join("alone", ELECTED)
+        await asyncio.sleep(5)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
+async def _holder(p: Plane, key: Key) -> str:
+    found = await find_object(p.client, LEASE, key)
+    return "" if found is None else str(found["spec"].get("holderIdentity"))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whoever_of_two_layouts_comes_and_goes_both_never_work_at_a_time(seed: int) -> None:
+    async def scenario() -> None:
+        chance = random.Random(seed)
+        choices = [(ELECTED, None), *((Elected("kube-system", name, TIMING), SPLIT) for name in ("a", "b"))]
+        async with plane() as p:
+            scene = await scene_of(p)
+            for number in range(16):
+                scene.join(f"r{number}", *chance.choice(choices))
+                await asyncio.sleep(chance.uniform(0, 12))
+                if len(scene.replicas) > 3 or chance.random() < 0.4:
+                    await scene.leave(chance.choice(sorted(scene.replicas)))
+            await asyncio.sleep(40)
+            assert scene.worked
+            for who in list(scene.replicas):
+                await scene.leave(who)
+
+    run_virtual(scenario())
 
 
 @virtual
 async def test_a_manager_stops_when_the_common_lease_is_no_longer_surely_theirs() -> None:
     async with plane() as p:
         scene = await scene_of(p)
-        manager = scene.join("a1", Elected("kube-system", "a", TIMING), Common(ELECTED_KEY, "split"))
+        manager = scene.join("a1", Elected("kube-system", "a", TIMING), SPLIT)
         await asyncio.sleep(10)
         assert manager.fence()
         await p.client.patch(LEASE, ELECTED_KEY, MergePatch({"spec": {"holderIdentity": "somebody"}}))

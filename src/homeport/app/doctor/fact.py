@@ -79,6 +79,7 @@ class Facts:
     consoles: Mapping[Key, Sequence[str]] = field(default_factory=dict)  # by Machine: the newest lines
     commands: Commands = field(default_factory=Commands)
     probes: Sequence[Probe] = ()
+    webhooks: Sequence[Unstructured] = ()  # configurations of an installation's own webhooks
     around: Sequence[Unstructured] = ()  # also what belongs to no cluster yet: a reference may mean it
 
     def of_kind(self, *kinds: str) -> list[Unstructured]:

@@ -15,6 +15,7 @@ from homeport.app.doctor.fact import Facts, Workload
 from homeport.app.doctor.probe import probe
 from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.report.description import Description
+from homeport.app.report.webhook import read_webhooks
 from homeport.app.tree.read import Found, Reader
 from homeport.capi.remote import kubeconfig
 from homeport.client.config import ConfigError
@@ -54,6 +55,7 @@ async def gather(
         {Key(each.namespace, each.name): consoles.get(_vm(each), []) for each in machines} if consoles else {},
         commands,
         await probe(client, belonging, _dial(plane)) if ask_providers and plane is not None else [],
+        await read_webhooks(client) if plane is None else [],
         objects,
     )
 

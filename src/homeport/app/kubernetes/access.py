@@ -21,6 +21,7 @@ from homeport.capi.name import BOOTSTRAP_GROUP, CONTROL_PLANE_GROUP, INFRASTRUCT
 from homeport.capi.rule import DEFINED, Rule, merged
 from homeport.client.config import Config
 from homeport.client.http import HttpClient
+from homeport.client.protocol import Key
 from homeport.runtime.event import NEW as EVENT
 from homeport.runtime.lease import LEASE
 from homeport.runtime.manager import Manager
@@ -134,3 +135,8 @@ def common_rules(lease: str) -> list[Rule]:
         Rule(LEASE.group, (LEASE.plural,), ("create",)),
         Rule(LEASE.group, (LEASE.plural,), ("get", "update"), (lease,)),
     ]
+
+
+def layout_rules(leases: Iterable[Key]) -> list[Rule]:
+    """Of the Deployments of the split layout: the last one that ends gives back the Lease that they hold together."""
+    return [Rule(LEASE.group, (LEASE.plural,), ("get",), tuple(sorted({each.name for each in leases})))]

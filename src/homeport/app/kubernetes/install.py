@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -12,6 +12,7 @@ from homeport import __version__
 from homeport.api.meta import Resource, Unstructured
 from homeport.app.definition import DefinitionError, install_definitions
 from homeport.app.kubernetes.dashboard.place import CONFIG_MAP
+from homeport.app.kubernetes.ending import await_ended
 from homeport.app.kubernetes.layout import SYSTEM_NAMESPACE
 from homeport.app.kubernetes.plan import Plan
 from homeport.app.kubernetes.version import is_newer
@@ -36,11 +37,10 @@ _RBAC = "rbac.authorization.k8s.io"
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
 SERVICE = Resource("", "v1", "Service", "services")
+_FIRST = (MUTATING, VALIDATING, DEPLOYMENT)
 # What may be installed and removed, in the order of removal: nobody asks a webhook whose server is gone.
 KINDS = (
-    MUTATING,
-    VALIDATING,
-    DEPLOYMENT,
+    *_FIRST,
     Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     Resource("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
     SERVICE,
@@ -219,11 +219,23 @@ async def _refuse_removed(client: Client, objects: Iterable[Mapping[str, Any]]) 
 
 async def _prune(client: Client, objects: Iterable[Mapping[str, Any]], say: Say) -> None:
     wanted = {(kind_of(each), key_of(each)) for each in objects}
-    for kind, each in await installed(client):
-        key = Key(each.namespace, each.name)
-        if (kind, key) not in wanted:
-            await delete(client, kind, key, each.uid)
-            say(f"removed {described({**kind.type_meta, **each})}, which this version does not have")
+    found = [(kind, each) for kind, each in await installed(client) if (kind, key_of(each)) not in wanted]
+    await remove(client, found, say)
+    for kind, each in found:
+        say(f"removed {described({**kind.type_meta, **each})}, which this version does not have")
+
+
+async def remove(client: Client, found: Sequence[tuple[Resource, Unstructured]], say: Say) -> None:
+    """In the order of KINDS; controllers end before their permissions are removed."""
+    first = [each for each in found if each[0] in _FIRST]
+    await _delete_all(client, first)
+    await await_ended(client, (each for kind, each in first if kind == DEPLOYMENT), say)
+    await _delete_all(client, (each for each in found if each[0] not in _FIRST))
+
+
+async def _delete_all(client: Client, found: Iterable[tuple[Resource, Unstructured]]) -> None:
+    for kind, each in found:
+        await delete(client, kind, Key(each.namespace, each.name), each.uid)
 
 
 async def delete(client: Client, kind: Resource, key: Key, uid: str) -> None:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from homeport.capi.component import Component, LogDeployment
 from homeport.capi.rule import Rule
+from homeport.client.protocol import Key
 
 Layout = Literal["combined", "split"]
 LAYOUTS: tuple[Layout, ...] = ("combined", "split")
@@ -73,6 +74,11 @@ def placements(components: Sequence[Component], layout: Layout) -> list[Placemen
             key = (place.namespace, place.deployment)
             found.setdefault(key, _placement(place, places_of(component)))
     return list(found.values())
+
+
+def split_leases(components: Sequence[Component]) -> tuple[Key, ...]:
+    """One for each Deployment of the split layout, or for several that stand by for each other."""
+    return tuple(dict.fromkeys(Key(*each.lease) for each in placements(components, "split")))
 
 
 def find_placement(components: Sequence[Component], name: str) -> Placement:

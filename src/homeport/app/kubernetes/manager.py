@@ -19,7 +19,7 @@ from homeport.app.kubernetes.dashboard.certificate import keep_certificates
 from homeport.app.kubernetes.dashboard.object import CERTIFICATE_RULES
 from homeport.app.kubernetes.health import HealthServer
 from homeport.app.kubernetes.install import insist, publish
-from homeport.app.kubernetes.layout import COMBINED, SPLIT_HOLDER, SYSTEM_NAMESPACE
+from homeport.app.kubernetes.layout import COMBINED, SPLIT_HOLDER, SYSTEM_NAMESPACE, split_leases
 from homeport.app.kubernetes.permission import explain, needs_of, user_name
 from homeport.app.kubernetes.version import note_version, refusal
 from homeport.app.kubernetes.webhook import Webhooks, WebhookSettings
@@ -274,9 +274,9 @@ class Replica:
         if not self._cluster.lease:
             return None
         if self._platform.placement.split:
-            return Common(home, SPLIT_HOLDER)
+            return Common(home, SPLIT_HOLDER, split_leases(self._platform.components))
         elsewhere = self._lease != home and self._has_home and self._guards_version
-        return Common(home, str(self._lease)) if elsewhere else None
+        return Common(home, str(self._lease), (self._lease,)) if elsewhere else None
 
     async def _find_home(self) -> None:
         """Where the namespace does not exist, nothing is installed."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from homeport.app.kubernetes import webhook, workload
-from homeport.app.kubernetes.access import cluster_rules, common_rules, hook_rules, lease_rules, rules_of
+from homeport.app.kubernetes.access import cluster_rules, common_rules, hook_rules, layout_rules, lease_rules, rules_of
 from homeport.app.kubernetes.dashboard import object as page
 from homeport.app.kubernetes.dashboard import place
 from homeport.app.kubernetes.dashboard.object import DashboardOptions
-from homeport.app.kubernetes.layout import COMBINED, SYSTEM_NAMESPACE, Layout, Placement, placements
+from homeport.app.kubernetes.layout import COMBINED, SYSTEM_NAMESPACE, Layout, Placement, placements, split_leases
 from homeport.app.kubernetes.role import account_of, render_binding, render_role
 from homeport.app.kubernetes.workload import Json, PodOptions
 from homeport.app.platform import Platform
@@ -64,8 +64,10 @@ class Plan:
         return [*self.namespaces(), *self.definitions(), *await self.objects()]
 
     async def _access(self, placement: Placement) -> list[Json]:
-        named = Rule("", ("namespaces",), ("get",), (placement.lease[0],))
-        rules, own = merged([*await cluster_rules(self.platform, placement), named]), lease_rules()
+        named = [Rule("", ("namespaces",), ("get",), (placement.lease[0],))]
+        if placement.split:
+            named += layout_rules(split_leases(self.platform.components))
+        rules, own = merged([*await cluster_rules(self.platform, placement), *named]), lease_rules()
         if placement.home:
             needs = webhook.needs_of(self.platform.definitions(), SYSTEM_NAMESPACE)
             everywhere = rules_of(need for need in needs if not need.namespace)

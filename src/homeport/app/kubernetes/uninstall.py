@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from homeport.api.meta import Resource, Unstructured
+from homeport.api.meta import Resource
 from homeport.app.definition import DIGEST, DefinitionError, asks_webhook, await_removed, serve_stored
 from homeport.app.kubernetes import webhook
 from homeport.app.kubernetes.dashboard import place as dashboard
-from homeport.app.kubernetes.install import SERVICE, InstallError, delete, installed, summary
+from homeport.app.kubernetes.install import SERVICE, InstallError, delete, installed, remove, summary
 from homeport.app.kubernetes.layout import LAYOUTS, SYSTEM_NAMESPACE, placements
 from homeport.app.kubernetes.workload import INSTALLED
 from homeport.app.platform import Platform
@@ -41,9 +41,9 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     crds = await _ours(client, platform) if definitions else []
     await _refuse_objects(client, crds, "Nothing was removed")
     found = await installed(client)
-    await _delete(client, (each for each in found if each[0] in _ASKING))
+    await remove(client, [each for each in found if each[0] in _ASKING], say)
     await _end_conversion(client, platform, say)
-    await _delete(client, (each for each in found if each[0] not in _ASKING))
+    await remove(client, [each for each in found if each[0] not in _ASKING], say)
     say(f"removed {len(found)} objects: {summary(kind.kind for kind, _ in found)}" if found else "nothing is installed")
     await _remove_leases(client, platform)
     await _remove_authority(client)
@@ -65,11 +65,6 @@ async def _remove_definitions(client: Client, crds: list[Mapping[str, Any]], say
             raise InstallError(str(error)) from error
     if crds:
         say(f"removed {len(crds)} CustomResourceDefinitions")
-
-
-async def _delete(client: Client, found: Iterable[tuple[Resource, Unstructured]]) -> None:
-    for kind, each in found:
-        await delete(client, kind, Key(each.namespace, each.name), each.uid)
 
 
 async def _end_conversion(client: Client, platform: Platform, say: Say) -> None:

@@ -11,6 +11,7 @@ from homeport.api.meta import Object, Resource
 from homeport.app.report.clusterstate import states_of
 from homeport.app.report.description import Description, Finding, PartState
 from homeport.app.report.progress import progress
+from homeport.app.report.webhook import distrust, read_webhooks
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Client, Query
 
@@ -37,6 +38,8 @@ async def describe_installation(client: Client, now: float, namespace: str = "")
     stuck, under_way = progress([], states)
     parts = await _parts(client)
     down = [Finding("Deployment", part.name, part.error) for part in parts if part.error]
+    asked = await read_webhooks(client)
+    down += [Finding(str(each["kind"]), each.name, why) for each in asked if (why := distrust(each, now))]
     return Description(
         revision=0,
         objects={Cluster.__resource__.qualified: len(clusters)},

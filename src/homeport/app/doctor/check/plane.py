@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from homeport.app.doctor.diagnosis import Diagnosis
 from homeport.app.doctor.fact import Facts
+from homeport.app.report.webhook import distrust
+from homeport.runtime.webhook.configuration import INJECT_ANNOTATION
 
 
 def crashed_part(facts: Facts) -> Iterator[Diagnosis]:
@@ -28,6 +30,14 @@ def unreadable_kind(facts: Facts) -> Iterator[Diagnosis]:
         yield Diagnosis("KindNotWatched", "plane", "Watch", kind, why, facts.commands.kubectl("get", kind, "-A"))
 
 
+def untrusted_webhook(facts: Facts) -> Iterator[Diagnosis]:
+    for each in facts.webhooks:
+        if why := distrust(each, facts.now):
+            namespace = each.metadata["annotations"][INJECT_ANNOTATION].partition("/")[0]
+            look = facts.commands.kubectl("get", "pods", "-n", namespace)
+            yield Diagnosis("WebhookNotTrusted", "plane", str(each["kind"]), each.name, why, look)
+
+
 def paused(facts: Facts) -> Iterator[Diagnosis]:
     for obj in facts.of_kind("Cluster"):
         if (obj.get("spec") or {}).get("paused"):
@@ -38,4 +48,4 @@ def paused(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis("Paused", "plane", "Cluster", f"{obj.namespace}/{obj.name}", text, change, serious=False)
 
 
-CHECKS = (crashed_part, stepped_back, unreadable_kind, paused)
+CHECKS = (crashed_part, stepped_back, unreadable_kind, untrusted_webhook, paused)
