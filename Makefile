@@ -86,8 +86,9 @@ upstream: $(DEV) ## upstream's own managers on the simulators, then side by side
 	@tools/upstream/build
 	@tools/clusterctl/build
 	@tools/autoscaler/build
+	@tools/certmanager/build
 	@HOMEPORT_UPSTREAM=1 $(BIN)/python -m pytest tests/e2e/test_nutanix_upstream.py tests/e2e/test_takeover.py tests/e2e/test_autoscaler.py tests/e2e/test_clusterctl.py \
-		tests/e2e/test_topology_on_kubernetes.py
+		tests/e2e/test_topology_on_kubernetes.py tests/e2e/test_cert_manager.py
 	@$(BIN)/python bench/nutanix.py
 
 dashboard: ## build the page of the dashboard from ui/ (needs Node.js)

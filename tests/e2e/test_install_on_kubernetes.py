@@ -22,6 +22,7 @@ import yaml
 import audit
 from capikit.installed import COMBINED, refusals, running
 from capikit.podnetwork import NetworkedKube
+from e2e.newer_version import VERSION
 from e2e.test_clusterctl import ROOT
 from e2e.test_homeport_on_cluster import Replica, fetch
 from homeport.app.kubernetes.layout import placements
@@ -193,10 +194,55 @@ def test_a_change_of_the_layout_never_has_controllers_of_both_at_work(kube: Real
         assert not refusals(log)
 
         homeport("install", *config)
-        with running(kube) as back:
+        with running(kube, "--plugin", "newer_version:install") as back:
             await_line(back, "waiting for the lease", '"holder":"split"')
             new.close()
+            began = time.monotonic()
             await_holder(kube, common, alone)
+            assert time.monotonic() - began < 10, "the Lease was not given back, but expired"
+            await_noted(kube, common)
+            # A Pod of the older version that comes back, in whatever layout, does not go on beside the newer one.
+            with pytest.raises(AssertionError, match=f"Homeport {VERSION} has worked on this cluster"), running(kube):
+                pass
+        assert not refusals(log)
+
+
+def await_noted(kube: RealKube, lease: str) -> None:
+    namespace, _, name = lease.partition("/")
+    deadline = time.monotonic() + 60
+    while VERSION not in ok(kube, "get", "lease", name, "-n", namespace, "-o", "jsonpath={.metadata.annotations}"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_controllers_of_a_removed_deployment_end_before_their_permissions_are_removed(kube: RealKube) -> None:
+    """They give their Leases back then. No kubelet runs here: the Pod is one by name."""
+    config = ("--kubeconfig", str(kube.kubeconfig))
+    homeport("install", *config, "--layout", "split")
+    place, role = "capi-controller-manager", "clusterrole/homeport-capi-controller-manager"
+    labels = json.loads(ok(kube, "get", "deployment", place, "-n", "capi-system", "-o", "json"))["spec"]["template"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "last", "namespace": "capi-system", "labels": labels["metadata"]["labels"]},
+        "spec": {"containers": [{"name": "manager", "image": "i"}], "automountServiceAccountToken": False},
+    }
+    made = kube.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    assert made.returncode == 0, made.stderr
+    command = [sys.executable, "-m", "homeport", "install", *config]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as installing:
+        assert installing.stdout is not None
+        said = ""
+        while "waiting for Pods of removed Deployments to end: capi-system/last" not in said:
+            line = installing.stdout.readline()
+            assert line, said
+            said += line
+        assert kube.kubectl("get", "deployment", place, "-n", "capi-system").returncode == 1
+        ok(kube, "get", role)
+        ok(kube, "delete", "pod", "last", "-n", "capi-system")
+        said += installing.stdout.read()
+    assert installing.returncode == 0, said
+    assert kube.kubectl("get", role).returncode == 1
 
 
 def test_a_process_outside_and_the_installation_never_work_at_the_same_time(kube: RealKube) -> None:
