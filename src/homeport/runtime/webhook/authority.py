@@ -43,7 +43,7 @@ SECRET = Resource("", "v1", "Secret", "secrets")
 _WRITE = Write(field_manager="homeport-webhook")
 _ATTEMPTS = 10
 _PAUSE = Backoff(first=0.01, limit=1.0, jitter=1.0)
-_CURE = "Repair it where it is issued, or delete the Secret: the replicas then create a CA of their own"
+_CURE = "Repair it where it is issued. Or delete the Secret, and the replicas create a CA of their own"
 
 
 class AuthorityError(ValueError):

@@ -6,7 +6,6 @@ Every replica serves, not only the leader. Each has a certificate of its own, si
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -125,18 +124,24 @@ class WebhookServer:
     async def _keep_certificate(self) -> None:
         while True:
             await self._until_due()
-            self._wake.clear()
             await self._renew_at_last()
 
     async def _until_due(self) -> None:
         """Returns early when somebody asks, or when the clock says so."""
         looks = max(1, round(self._check_seconds / _LOOK_SECONDS))
         for _ in range(looks):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._check_seconds / looks):
-                    await self._wake.wait()
-            if self._wake.is_set() or self._is_due():
+            if await self._asked(self._check_seconds / looks) or self._is_due():
                 return
+
+    async def _asked(self, seconds: float) -> bool:
+        """Whether somebody asked to look at the certificates, before so many seconds are over."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        self._wake.clear()
+        return True
 
     def _is_due(self) -> bool:
         now = self._authority.now()
@@ -157,7 +162,7 @@ class WebhookServer:
             except (ApiError, GivenAuthorityError) as error:
                 self._trouble = str(error)
                 log.warning("the CA of webhooks can't be used", error=str(error), retry_in=_RETRY_SECONDS)
-                await asyncio.sleep(_RETRY_SECONDS)
+                await self._asked(_RETRY_SECONDS)
 
     def _adopt(self, authority: Authority) -> None:
         now, lifetime = self._authority.now(), self._authority.lifetime
