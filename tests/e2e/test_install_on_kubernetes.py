@@ -175,7 +175,9 @@ def await_line(log: Path, *words: str) -> None:
         time.sleep(0.2)
 
 
-def test_a_change_of_the_layout_never_has_controllers_of_both_at_work(kube: RealKube) -> None:
+def test_a_change_of_the_layout_never_has_controllers_of_both_at_work(
+    kube: RealKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pods of the old one run until those of the new one are ready."""
     common, core = "homeport-system/homeport", "capi-system/capi-controller-manager"
     config, alone = ("--kubeconfig", str(kube.kubeconfig)), re.compile(r".+-\d+-\w{6}")
@@ -193,9 +195,10 @@ def test_a_change_of_the_layout_never_has_controllers_of_both_at_work(kube: Real
         assert holder(kube, common) == "split"
         assert not refusals(log)
 
-        homeport("install", *config)
-        with running(kube, "--plugin", "newer_version:install") as back:
-            await_line(back, "waiting for the lease", '"holder":"split"')
+        monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        with replaced(kube, core), running(kube, "--plugin", "newer_version:install") as back:
+            await_line(back, "waiting for the lease", f'"lease":"{core}"')
+            assert holder(kube, common) == "split"
             new.close()
             began = time.monotonic()
             await_holder(kube, common, alone)
@@ -215,32 +218,36 @@ def await_noted(kube: RealKube, lease: str) -> None:
         time.sleep(0.2)
 
 
-def test_controllers_of_a_removed_deployment_end_before_their_permissions_are_removed(kube: RealKube) -> None:
-    """They give their Leases back then. No kubelet runs here: the Pod is one by name."""
-    config = ("--kubeconfig", str(kube.kubeconfig))
-    homeport("install", *config, "--layout", "split")
-    place, role = "capi-controller-manager", "clusterrole/homeport-capi-controller-manager"
-    labels = json.loads(ok(kube, "get", "deployment", place, "-n", "capi-system", "-o", "json"))["spec"]["template"]
+@contextlib.contextmanager
+def replaced(kube: RealKube, place: str) -> Iterator[None]:
+    """By the combined layout. Until the end of the with block a Pod of the old Deployment runs: by name, as no kubelet
+    runs here. The controllers in it can still do what they may, so that they give their Leases back when they end."""
+    namespace, _, name = place.partition("/")
+    role = f"clusterrole/homeport-{name}"
+    found = json.loads(ok(kube, "get", "deployment", name, "-n", namespace, "-o", "json"))
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "last", "namespace": "capi-system", "labels": labels["metadata"]["labels"]},
+        "metadata": {"name": "last", "namespace": namespace, **found["spec"]["template"]["metadata"]},
         "spec": {"containers": [{"name": "manager", "image": "i"}], "automountServiceAccountToken": False},
     }
     made = kube.kubectl("create", "-f", "-", stdin=json.dumps(pod))
     assert made.returncode == 0, made.stderr
-    command = [sys.executable, "-m", "homeport", "install", *config]
+    command = [sys.executable, "-m", "homeport", "install", "--kubeconfig", str(kube.kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as installing:
         assert installing.stdout is not None
         said = ""
-        while "waiting for Pods of removed Deployments to end: capi-system/last" not in said:
+        while f"waiting for Pods of removed Deployments to end: {namespace}/last" not in said:
             line = installing.stdout.readline()
             assert line, said
             said += line
-        assert kube.kubectl("get", "deployment", place, "-n", "capi-system").returncode == 1
-        ok(kube, "get", role)
-        ok(kube, "delete", "pod", "last", "-n", "capi-system")
-        said += installing.stdout.read()
+        assert kube.kubectl("get", "deployment", name, "-n", namespace).returncode == 1
+        try:
+            yield
+            ok(kube, "get", role)
+        finally:
+            ok(kube, "delete", "pod", "last", "-n", namespace)
+            said += installing.stdout.read()
     assert installing.returncode == 0, said
     assert kube.kubectl("get", role).returncode == 1
 

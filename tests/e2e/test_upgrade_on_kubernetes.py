@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,16 @@ import pytest
 from capikit.installed import COMBINED, await_ready, deployment, environment, refusals
 from capikit.podnetwork import NetworkedKube, Pod
 from capikit.release import BEFORE, Release, checked_out
-from e2e.test_install_on_kubernetes import EXAMPLE, await_all, infrastructure, machines, ok
+from e2e.test_install_on_kubernetes import (
+    EXAMPLE,
+    await_all,
+    await_holder,
+    await_line,
+    holder,
+    infrastructure,
+    machines,
+    ok,
+)
 from homeport.app.plane.instance import STATUS_PATH
 from homeport.app.remote import ask
 from realkube import RealKube, free_port
@@ -62,10 +72,11 @@ class Replica:
     release: Release
     options: tuple[str, ...]
     name: str
+    place: str = COMBINED
     pods: list[Pod] = field(default_factory=list)
 
     def __enter__(self) -> Replica:
-        body = deployment(self.kube, COMBINED)
+        body = deployment(self.kube, self.place)
         template = body["spec"]["template"]
         arguments = template["spec"]["containers"][0]["args"]
         port = free_port() if any(each.startswith("--webhook-listen=") for each in arguments) else 0
@@ -163,6 +174,29 @@ def test_an_upgrade_under_load_replaces_no_machine_and_never_has_two_leaders(
         last = machines(kube)
         assert last.items() <= third.items()
         assert (len(last), vms(site)) == (4, 4)
+    assert not refusals(new.log)
+
+
+def test_the_split_layout_of_an_older_release_and_the_combined_one_never_work_at_the_same_time(
+    kube: NetworkedKube, before: Release, tmp_path: Path
+) -> None:
+    """kubectl adds the new Deployment and removes none, and the older release knows no Lease that both would hold."""
+    core, alone = "capi-system/capi-controller-manager", re.compile(r".+-\d+-\w{6}")
+    before.homeport("install", "--kubeconfig", str(kube.kubeconfig), "--layout", "split")
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(Replica(kube, before, (), "old", core))
+        await_holder(kube, core, alone)
+        assert holder(kube, "homeport-system/homeport") == ""
+        file = tmp_path / "install.yaml"
+        file.write_text(NOW.homeport("install", "--dry-run", "-o", "yaml"))
+        ok(kube, "apply", "--server-side", "--force-conflicts", "-f", str(file))
+        new = stack.enter_context(Replica(kube, NOW, (), "new"))
+        await_line(new.log, "waiting for the lease", f'"lease":"{core}"', f'"holder":"{holder(kube, core)}"')
+        assert "controllers: running" not in new.log.read_text()
+        assert holder(kube, "homeport-system/homeport") == ""
+        old.stop()
+        await_holder(kube, "homeport-system/homeport", alone)
+        assert new.leads()
     assert not refusals(new.log)
 
 

@@ -132,6 +132,15 @@ class Lease:
             await asyncio.sleep(self.timing.retry_period * random.uniform(1.0, 1.2))  # noqa: S311
         log.info("leading", lease=str(self.key), identity=self.identity, transitions=self.transitions)
 
+    async def look(self) -> None:
+        """For one who does not want it yet: a holder that is dead by then need not be waited for once more."""
+        try:
+            lease = await self._client.get(LEASE, self.key)
+        except ApiError:
+            return
+        if (lease.get("spec") or {}).get("holderIdentity") != self.identity:
+            self._expired(lease, self._clock.monotonic())
+
     async def keep(self) -> None:
         """Renews until that fails for too long; raises LeaseLost the moment it is no longer surely ours."""
         renewed = True

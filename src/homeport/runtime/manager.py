@@ -31,6 +31,7 @@ from homeport.runtime.own_write import OwnWrites
 from homeport.runtime.shard import GROUP_LABEL, Gained, Shards
 from homeport.runtime.share import Share
 from homeport.runtime.telemetry.trace import traced_client
+from homeport.runtime.vacancy import Vacancy
 from homeport.runtime.work import check_shard
 
 log = structlog.get_logger(__name__)
@@ -106,10 +107,15 @@ class Manager:
         who: str = "",
         leases: Client | None = None,
         common: Common | None = None,
+        before: Iterable[Key] = (),
     ) -> None:
-        """`leases` is for Leases alone: a renewal must not wait until hundreds of other requests are answered."""
+        """`leases` is for Leases alone: a renewal must not wait until hundreds of other requests are answered.
+
+        `before`: Leases that must not be held when this manager begins to work.
+        """
         self.mode: Mode = mode or Solo()
         self.common = common
+        self.before = tuple(before)
         self.clock = clock or SystemClock()
         self.identity = who or identity()
         self.client: Client = OwnWrites(traced_client(client), fence=self.fence)
@@ -122,7 +128,7 @@ class Manager:
         self._divided: list[Divided] = []
         self._loads: list[Callable[[], Iterable[str]]] = []
         self._own = self._make_tenure()
-        self._tenure = self._own if common is None or self._own is None else self._jointly(common, self._own)
+        self._tenure = self._own if self._own is None else self._limited(self._own)
 
     def add(self, controller: Controller) -> Controller:
         self.controllers.append(controller)
@@ -245,8 +251,10 @@ class Manager:
                     clock=self.clock,
                 )
 
-    def _jointly(self, common: Common, own: _Election | Shards) -> _Joint:
-        timing = own.lease.timing
+    def _limited(self, own: _Election | Shards) -> _Election | Shards | _Joint | _After:
+        common, timing = self.common, own.lease.timing
+        if common is None:
+            return _After(own, Vacancy(self._leases, self.before, timing, self.clock)) if self.before else own
         return _Joint(
             Lease(self._leases, common.key, common.holder, timing=timing, clock=self.clock, together=True),
             own,
@@ -284,6 +292,7 @@ class _Election:
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
         self.fence = lease.fence
+        self.look = lease.look
         self.join = lease.hold
         self.run = lease.keep
         self.leave = lease.release
@@ -308,6 +317,7 @@ class _Joint:
             # Once more: to become the leader may have taken days.
             if await self._common.renew():
                 return
+            await self._own.leave()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -320,6 +330,27 @@ class _Joint:
         at least one finds no other."""
         await self._own.leave()
         await self._common.release(unless=self._others)
+
+
+class _After:
+    """A tenure that begins when others have ended, who know nothing of it."""
+
+    def __init__(self, own: _Election | Shards, others: Vacancy) -> None:
+        self._own = own
+        self._others = others
+        self.lease = own.lease
+        self.fence = own.fence
+        self.run = own.run
+        self.leave = own.leave
+
+    async def join(self) -> None:
+        while True:
+            await self._others.wait(self._own.look)
+            await self._own.join()
+            # Once more: to become the leader may have taken days.
+            if not await self._others.occupied():
+                return
+            await self._own.leave()
 
 
 async def _any_held(client: Client, leases: Iterable[Key]) -> bool:

@@ -109,6 +109,10 @@ class Shards:
         """As that of a Lease: seconds for which this replica may surely write. Raises LeaseLost."""
         return min(self._mode.fence(), self.lease.fence())
 
+    async def look(self) -> None:
+        """For one who does not want to be a member yet."""
+        await self._mode.look()
+
     async def join(self) -> None:
         """Becomes a member; keys come once all have agreed. Waits while a replica without shards works."""
         self._forget()

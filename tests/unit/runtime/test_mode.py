@@ -36,7 +36,7 @@ class Scene:
         self.replicas: dict[str, asyncio.Task[None]] = {}
         self.managers: dict[str, Manager] = {}
 
-    def join(self, who: str, mode: Mode, common: Common | None = None) -> Manager:
+    def join(self, who: str, mode: Mode, common: Common | None = None, before: tuple[Key, ...] = ()) -> Manager:
         scene = self
         shared = isinstance(mode, Sharded) or common is not None
 
@@ -52,7 +52,7 @@ class Scene:
                 scene.worked.append(who)
                 return Wait("Again", after=1.0, quiet=True)
 
-        manager = Manager(self.p.server.client(), mode=mode, clock=self.p.clock, who=who, common=common)
+        manager = Manager(self.p.server.client(), mode=mode, clock=self.p.clock, who=who, common=common, before=before)
         manager.add(Controller("share", WIDGET, Worker(), workers=2, clock=self.p.clock))
         self.managers[who] = manager
         self.replicas[who] = asyncio.create_task(manager.run(), name=who)
@@ -202,11 +202,48 @@ async def _holder(p: Plane, key: Key) -> str:
     return "" if found is None else str(found["spec"].get("holderIdentity"))
 
 
+@virtual
+async def test_one_that_does_all_the_work_waits_for_those_that_do_parts_of_it_and_know_no_common_lease() -> None:
+    """As Deployments of the split layout of an older version."""
+    others = SPLIT.leases
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("a1", Elected("kube-system", "a", TIMING))
+        await asyncio.sleep(10)
+        scene.join("alone", ELECTED, before=others)
+        await asyncio.sleep(60)
+        assert scene.who_worked() == {"a1"}
+        assert await _holder(p, ELECTED_KEY) == "", "it waits without the Lease"
+        await scene.leave("a1")
+        await asyncio.sleep(5)
+        assert scene.who_worked() >= {"alone"}
+        await scene.leave("alone")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@virtual
+async def test_leases_that_their_holders_left_behind_keep_others_for_one_duration_only(mode: Mode) -> None:
+    """The common one included: they were killed together."""
+    async with plane() as p:
+        scene = await scene_of(p)
+        dead = {"leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}
+        for name, who in (("b", "dead"), (ELECTED_KEY.name, "split")):
+            meta = {"name": name, "namespace": "kube-system"}
+            await p.client.create({"metadata": meta, "spec": {**dead, "holderIdentity": who}}, kind=LEASE)
+        scene.join("alone", mode, before=SPLIT.leases)
+        await asyncio.sleep(13)
+        assert scene.who_worked() == set()
+        await asyncio.sleep(9)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_whoever_of_two_layouts_comes_and_goes_both_never_work_at_a_time(seed: int) -> None:
     async def scenario() -> None:
         chance = random.Random(seed)
-        choices = [(ELECTED, None), *((Elected("kube-system", name, TIMING), SPLIT) for name in ("a", "b"))]
+        parts = [(Elected("kube-system", key.name, TIMING), SPLIT, ()) for key in SPLIT.leases]
+        choices = [(ELECTED, None, SPLIT.leases), *parts]
         async with plane() as p:
             scene = await scene_of(p)
             for number in range(16):

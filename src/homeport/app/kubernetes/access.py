@@ -138,5 +138,6 @@ def common_rules(lease: str) -> list[Rule]:
 
 
 def layout_rules(leases: Iterable[Key]) -> list[Rule]:
-    """Of the Deployments of the split layout: the last one that ends gives back the Lease that they hold together."""
+    """Of all Deployments: those of the split layout give back the Lease that they hold together when the last of them
+    ends, and the combined one begins when none of them works."""
     return [Rule(LEASE.group, (LEASE.plural,), ("get",), tuple(sorted({each.name for each in leases})))]

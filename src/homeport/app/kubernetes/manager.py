@@ -254,6 +254,7 @@ class Replica:
             who=who,
             leases=self._leases,
             common=self._common,
+            before=self._before,
         )
         if self._platform.placement.home:
             # On a cluster that kubectl or Helm installed the controllers on, they are the first who can do it.
@@ -277,6 +278,13 @@ class Replica:
             return Common(home, SPLIT_HOLDER, split_leases(self._platform.components))
         elsewhere = self._lease != home and self._has_home and self._guards_version
         return Common(home, str(self._lease), (self._lease,)) if elsewhere else None
+
+    @property
+    def _before(self) -> tuple[Key, ...]:
+        """Deployments of the split layout of older versions hold their own Leases and not the common one. Kubectl does
+        not remove them, and Helm removes them after the new ones have started."""
+        alone = self._lease == Key(*COMBINED.lease) and not self._platform.placement.split
+        return split_leases(self._platform.components) if alone and self._guards_version else ()
 
     async def _find_home(self) -> None:
         """Where the namespace does not exist, nothing is installed."""
