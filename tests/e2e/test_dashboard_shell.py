@@ -158,6 +158,11 @@ def test_the_tree_shows_the_chosen_namespace_and_leads_back_to_all(visit: Visit)
     page.get_by_role("link", name="All namespaces").click()
     expect(page.locator(".space select")).to_have_value("")
     expect(page.get_by_placeholder(f"Filter {CLUSTERS} clusters")).to_be_visible()
+    visit.go("#/?ns=nowhere")  # as in a link of somebody else, after the namespace was deleted
+    expect(page.locator(".space select")).to_have_value("nowhere")
+    expect(page.locator("main")).to_contain_text("no clusters in namespace nowhere")
+    page.get_by_role("link", name="All namespaces").click()
+    expect(items(page).first).to_be_visible()
 
 
 def test_a_small_window_shows_the_page_first(visit: Visit) -> None:

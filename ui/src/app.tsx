@@ -71,7 +71,7 @@ function App() {
 function Spaces() {
   return (
     <select value={space.value} onChange={(event) => choose(event.currentTarget.value)}>
-      {spaces.value.map((each) => <option key={each} value={each}>{each || "all"}</option>)}
+      {[...new Set([...spaces.value, space.value])].map((each) => <option key={each} value={each}>{each || "all"}</option>)}
     </select>
   );
 }

@@ -51,6 +51,7 @@ function Clusters() {
         {open && sick > 0 && <button type="button" class="only bad" aria-pressed={picked} title="Show only those that are not healthy" onClick={() => setOnly(!picked)}><Mark sick /> {sick}<span class="hidden"> not healthy</span></button>}
       </p>
       {open && (lines.length > MANY || text) && <input type="search" aria-label="Filter the clusters" placeholder={`Filter ${lines.length} clusters`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
+      {open && space.value && spaces.value.includes("") && <p class="note"><a href="#/?ns=">All namespaces</a></p>}
       {open && said && <p class={error || state?.denied ? "note bad" : "note faint"}>{said}</p>}
       {open && lines.length > 0 && <Tree lines={lines} text={text.trim().toLowerCase()} only={picked} />}
     </nav>
@@ -161,7 +162,6 @@ function Tree({ lines, text, only }: { lines: Line[]; text: string; only: boolea
   if (rows[at] && !shown.some((each) => each.index === at)) shown.push({ row: rows[at]!, index: at }); // keeps the focus
   return (
     <>
-      {space.value && spaces.value.includes("") && <p class="note"><a href="#/?ns=">All namespaces</a></p>}
       <div class="branches" role="tree" aria-label="Clusters by namespace" hidden={!rows.length} ref={box} onKeyDown={pressed}>
         <div role="none" class="rows" style={{ height: `${rows.length * HEIGHT}px` }}>
           {shown.map(({ row, index }) => (
