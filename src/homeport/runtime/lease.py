@@ -116,6 +116,11 @@ class Lease:
     def held(self) -> bool:
         return self.left > 0
 
+    @property
+    def waits(self) -> dict[Key, str]:
+        """While another process holds it: by whom, and what to do about that."""
+        return {self.key: explain_wait(self.key, self._holder)} if self._holder else {}
+
     def fence(self) -> float:
         """Called before every write: refuses once the lease may have passed to somebody else."""
         left = self.left
@@ -130,6 +135,7 @@ class Lease:
         while not await self._attempt(self.timing.renew_deadline / 2):  # noqa: ASYNC110
             # A poll by nature (the holder may be dead), spread so that candidates do not march in step.
             await asyncio.sleep(self.timing.retry_period * random.uniform(1.0, 1.2))  # noqa: S311
+        self._holder = ""
         log.info("leading", lease=str(self.key), identity=self.identity, transitions=self.transitions)
 
     async def look(self) -> None:
@@ -297,6 +303,13 @@ class Lease:
 
     def _now(self) -> str:
         return rfc3339_micro(self._clock.now())
+
+
+def explain_wait(key: Key, holder: str) -> str:
+    return (
+        f"held by {holder}: these controllers start when it is released or expires. Stop the controllers that hold it; "
+        f"if none of them runs, delete it with 'kubectl delete lease -n {key.namespace} {key.name}'"
+    )
 
 
 def _is_renewed(before: _Reading, now: _Reading) -> bool:

@@ -171,6 +171,13 @@ class Manager:
         """What is wrong, by part; empty when all is well."""
         return {i.resource.qualified: i.error for i in self.informers if i.error}
 
+    def waits(self) -> dict[str, str]:
+        """Leases of controllers that must not work beside these, and what to do about each; empty while we work. One
+        that another replica of ours holds is not among them."""
+        if self.ready.is_set() or not isinstance(self._tenure, _Joint | _After):
+            return {}
+        return {f"Lease {key}": why for key, why in self._tenure.waits.items()}
+
     def unreadable(self) -> dict[str, str]:
         """Objects that don't fit their types, and why. Everything else is worked on: this process is well."""
         return {
@@ -307,6 +314,10 @@ class _Joint:
         self._others = others  # whether any of those who hold it may work
         self.lease = own.lease
 
+    @property
+    def waits(self) -> dict[Key, str]:
+        return self._common.waits
+
     def fence(self) -> float:
         return min(self._common.fence(), self._own.fence())
 
@@ -340,8 +351,16 @@ class _After:
         self._others = others
         self.lease = own.lease
         self.fence = own.fence
-        self.run = own.run
         self.leave = own.leave
+
+    @property
+    def waits(self) -> dict[Key, str]:
+        return self._others.waits
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._own.run(), name="own lease")
+            group.create_task(self._others.keep(), name="leases of others")
 
     async def join(self) -> None:
         while True:

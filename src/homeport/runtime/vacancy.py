@@ -1,9 +1,11 @@
-"""Leases of others that do parts of our work, and know nothing of ours: we begin when none of them is held any more."""
+"""Leases of others that do parts of our work, and know nothing of ours: we work while none of them is held."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 
 import structlog
 
@@ -12,9 +14,20 @@ from homeport.client.absence import find_object
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.lease import LEASE, LeaseTiming
+from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming, explain_wait
 
 log = structlog.get_logger(__name__)
+
+_REPEAT_SECONDS = 300.0  # a log that was rotated still shows what we wait for
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """The record of a holder, and when we first saw it unchanged since. Revision '': it was deleted."""
+
+    revision: str
+    since: float
+    duration: float
 
 
 class Vacancy:
@@ -26,8 +39,10 @@ class Vacancy:
         self._leases = tuple(leases)
         self._timing = timing
         self._clock = clock or SystemClock()
-        self._seen: dict[Key, tuple[str, float]] = {}  # revision, since when
-        self._told: tuple[Key, str] | None = None
+        self._seen: dict[Key, _Sighting] = {}
+        self._holders: dict[Key, str] = {}
+        self._told: dict[Key, tuple[str, float]] = {}  # the reason, when
+        self.waits: dict[Key, str] = {}  # those that may be held, and what to do about that
 
     async def wait(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
         """Until none of them may be held."""
@@ -35,30 +50,60 @@ class Vacancy:
             await meanwhile()
             await asyncio.sleep(self._timing.retry_period)  # a poll by nature: a holder may be dead
 
+    async def keep(self) -> None:
+        """Raises LeaseLost when one of them is held again: its holder does not ask whether we work."""
+        while True:
+            for key in self._leases:  # in turn: they are many, and this goes on for ever
+                await asyncio.sleep(self._timing.retry_period)
+                with contextlib.suppress(ApiError):  # no answer does not make it held
+                    if why := await self._held(key):
+                        raise LeaseLost(f"Lease {key}: {why}")
+
     async def occupied(self) -> bool:
-        for key in self._leases:
-            try:
-                lease = await find_object(self._client, LEASE, key)
-            except ApiError as error:
-                log.warning("lease not read", lease=str(key), error=str(error))
-                return True
-            if lease is not None and self._may_be_held(key, lease):
-                self._tell(key, str(lease["spec"]["holderIdentity"]))
-                return True
-        return False
+        """Looks at all of them: those that dead holders left behind expire together, and not one after the other."""
+        found = dict(zip(self._leases, await asyncio.gather(*map(self._look, self._leases)), strict=True))
+        self.waits = {key: why for key, why in found.items() if why}
+        for key, why in self.waits.items():
+            self._tell(key, why)
+        return bool(self.waits)
 
-    def _may_be_held(self, key: Key, lease: Unstructured) -> bool:
-        spec = lease.get("spec") or {}
-        if not spec.get("holderIdentity"):
+    async def _look(self, key: Key) -> str:
+        """Why it must be waited for."""
+        try:
+            return await self._held(key)
+        except ApiError as error:
+            return f"can't be read, so it may be held: {error}"
+
+    async def _held(self, key: Key) -> str:
+        """By whom it may be held, and what to do about that. Raises ApiError."""
+        asked = self._clock.monotonic()
+        lease = await find_object(self._client, LEASE, key)
+        if not self._may_be_held(key, lease, asked):
+            self._holders.pop(key, None)
+            return ""
+        if lease is not None:
+            self._holders[key] = str(lease["spec"]["holderIdentity"])
+        return explain_wait(key, self._holders[key])
+
+    def _may_be_held(self, key: Key, lease: Unstructured | None, asked: float) -> bool:
+        """`asked`: when the lease was requested. The response shows the state at that time, not the current one."""
+        spec = (lease.get("spec") if lease is not None else None) or {}
+        seen = self._seen.get(key)
+        over = seen is not None and asked - seen.since > seen.duration
+        # The holder of one that was deleted may not know that yet.
+        if not spec.get("holderIdentity") and (lease is not None or seen is None or over):
+            self._seen.pop(key, None)
             return False
-        now = self._clock.monotonic()
-        revision, since = self._seen.get(key, ("", now))
-        if revision != lease.resource_version:
-            self._seen[key] = (lease.resource_version, now)
+        revision = "" if lease is None else lease.resource_version
+        if seen is None or seen.revision != revision:
+            duration = float(spec.get("leaseDurationSeconds") or self._timing.duration)
+            self._seen[key] = _Sighting(revision, self._clock.monotonic(), duration)
             return True
-        return now - since <= float(spec.get("leaseDurationSeconds") or self._timing.duration)
+        return not over
 
-    def _tell(self, key: Key, holder: str) -> None:
-        if self._told != (key, holder):
-            log.info("waiting for the lease", lease=str(key), holder=holder)
-        self._told = (key, holder)
+    def _tell(self, key: Key, why: str) -> None:
+        now = self._clock.monotonic()
+        told, when = self._told.get(key, ("", now))
+        if told != why or now - when >= _REPEAT_SECONDS:
+            log.warning("waiting for the lease", lease=str(key), holder=self._holders.get(key, ""), reason=why)
+            self._told[key] = (why, now)

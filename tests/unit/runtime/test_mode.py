@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any, cast
 
 import pytest
 
 from homeport.client.absence import find_object
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.errors import Forbidden
+from homeport.client.protocol import Client, Key, MergePatch
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.controller import Controller
 from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming
@@ -36,7 +38,14 @@ class Scene:
         self.replicas: dict[str, asyncio.Task[None]] = {}
         self.managers: dict[str, Manager] = {}
 
-    def join(self, who: str, mode: Mode, common: Common | None = None, before: tuple[Key, ...] = ()) -> Manager:
+    def join(
+        self,
+        who: str,
+        mode: Mode,
+        common: Common | None = None,
+        before: tuple[Key, ...] = (),
+        client: Client | None = None,
+    ) -> Manager:
         scene = self
         shared = isinstance(mode, Sharded) or common is not None
 
@@ -52,7 +61,8 @@ class Scene:
                 scene.worked.append(who)
                 return Wait("Again", after=1.0, quiet=True)
 
-        manager = Manager(self.p.server.client(), mode=mode, clock=self.p.clock, who=who, common=common, before=before)
+        client = client or self.p.server.client()
+        manager = Manager(client, mode=mode, clock=self.p.clock, who=who, common=common, before=before)
         manager.add(Controller("share", WIDGET, Worker(), workers=2, clock=self.p.clock))
         self.managers[who] = manager
         self.replicas[who] = asyncio.create_task(manager.run(), name=who)
@@ -67,6 +77,33 @@ class Scene:
     def who_worked(self) -> set[str]:
         found, self.worked = set(self.worked), []
         return found
+
+
+class Slow:
+    """An answer about a Lease of the others that has not changed arrives long after it was read."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._read = ""
+
+    async def get(self, kind: Any, key: Key) -> Any:
+        found = await self._client.get(kind, key)
+        if key in SPLIT.leases:
+            before, self._read = self._read, found.resource_version
+            await asyncio.sleep(20 if before == self._read else 0)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+class Blind(Slow):
+    """May not read Leases of the others."""
+
+    async def get(self, kind: Any, key: Key) -> Any:
+        if key in SPLIT.leases:
+            raise Forbidden("no Leases for you")
+        return await self._client.get(kind, key)
 
 
 async def scene_of(p: Plane) -> Scene:
@@ -202,6 +239,12 @@ async def _holder(p: Plane, key: Key) -> str:
     return "" if found is None else str(found["spec"].get("holderIdentity"))
 
 
+async def _have_lease(p: Plane, key: Key, holder: str, seconds: int = 15) -> None:
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": "2020-01-01T00:00:00.000000Z"}
+    meta = {"name": key.name, "namespace": key.namespace}
+    await p.client.create({"metadata": meta, "spec": spec}, kind=LEASE)
+
+
 @virtual
 async def test_one_that_does_all_the_work_waits_for_those_that_do_parts_of_it_and_know_no_common_lease() -> None:
     """As Deployments of the split layout of an older version."""
@@ -226,15 +269,108 @@ async def test_leases_that_their_holders_left_behind_keep_others_for_one_duratio
     """The common one included: they were killed together."""
     async with plane() as p:
         scene = await scene_of(p)
-        dead = {"leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}
-        for name, who in (("b", "dead"), (ELECTED_KEY.name, "split")):
-            meta = {"name": name, "namespace": "kube-system"}
-            await p.client.create({"metadata": meta, "spec": {**dead, "holderIdentity": who}}, kind=LEASE)
+        for key, who in ((SPLIT.leases[1], "dead"), (ELECTED_KEY, "split")):
+            await _have_lease(p, key, who)
         scene.join("alone", mode, before=SPLIT.leases)
         await asyncio.sleep(13)
         assert scene.who_worked() == set()
         await asyncio.sleep(9)
         assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
+@virtual
+async def test_leases_that_were_left_behind_expire_together_and_not_one_after_the_other() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        keys = [Key("kube-system", f"part-{number}") for number in range(8)]
+        for key in keys:
+            await _have_lease(p, key, "dead")
+        scene.join("alone", ELECTED, before=tuple(keys))
+        await asyncio.sleep(22)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
+@virtual
+async def test_a_slow_answer_does_not_make_a_lease_that_is_renewed_look_expired() -> None:
+    """An answer that takes longer than the duration of the Lease shows what was so before that."""
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("a1", Elected("kube-system", "a", LeaseTiming(15.0, 10.0, 5.0)))
+        await asyncio.sleep(10)
+        scene.join("alone", ELECTED, before=SPLIT.leases, client=cast(Client, Slow(p.server.client())))
+        await asyncio.sleep(180)
+        assert scene.who_worked() == {"a1"}
+        assert await find_object(p.client, LEASE, ELECTED_KEY) is None, "it never took it"
+        for who in ("alone", "a1"):
+            await scene.leave(who)
+
+
+@virtual
+async def test_a_lease_that_was_deleted_may_still_have_a_holder_that_does_not_know_that() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        await _have_lease(p, SPLIT.leases[0], "a1")
+        scene.join("alone", ELECTED, before=SPLIT.leases)
+        await asyncio.sleep(5)
+        await p.client.delete(LEASE, SPLIT.leases[0])
+        await asyncio.sleep(9)  # a holder stops itself ten seconds after its last renewal
+        assert scene.who_worked() == set()
+        await asyncio.sleep(15)
+        assert scene.who_worked() == {"alone"}
+        await scene.leave("alone")
+
+
+@virtual
+async def test_one_that_does_all_the_work_stops_when_those_that_do_parts_of_it_come_back() -> None:
+    """All Pods of an older version are started again after a failure of the whole cluster, one later than ours."""
+    async with plane() as p:
+        scene = await scene_of(p)
+        manager = scene.join("alone", ELECTED, before=SPLIT.leases)
+        await asyncio.sleep(10)
+        assert scene.who_worked() == {"alone"}
+        await _have_lease(p, SPLIT.leases[1], "b1")
+        await asyncio.sleep(30)
+        with pytest.raises(LeaseLost):
+            manager.fence()
+        assert await _holder(p, ELECTED_KEY) == ""
+        await scene.leave("alone")
+
+
+@virtual
+async def test_whoever_waits_reports_for_which_lease_and_what_to_do() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        await _have_lease(p, SPLIT.leases[0], "harbour-7", seconds=315_360_000)
+        manager = scene.join("alone", ELECTED, before=SPLIT.leases)
+        await asyncio.sleep(3600)
+        assert scene.who_worked() == set()
+        (what, why), *more = manager.waits().items()
+        assert (what, more) == ("Lease kube-system/a", [])
+        assert "harbour-7" in why
+        assert "kubectl delete lease -n kube-system a" in why
+        await p.client.delete(LEASE, SPLIT.leases[0])
+        await asyncio.sleep(20)
+        assert scene.who_worked() == {"alone"}
+        assert manager.waits() == {}
+        part = scene.join("a1", Elected("kube-system", "a", TIMING), SPLIT)
+        await asyncio.sleep(20)
+        assert "alone" in part.waits()[f"Lease {ELECTED_KEY}"]
+        await scene.leave("alone")
+        await asyncio.sleep(10)
+        assert part.waits() == {}
+        await scene.leave("a1")
+
+
+@virtual
+async def test_whoever_may_not_read_a_lease_reports_that_and_waits() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        manager = scene.join("alone", ELECTED, before=SPLIT.leases, client=cast(Client, Blind(p.server.client())))
+        await asyncio.sleep(60)
+        assert scene.who_worked() == set()
+        assert "no Leases for you" in manager.waits()["Lease kube-system/a"]
         await scene.leave("alone")
 
 

@@ -226,8 +226,10 @@ class Replica:
         return "; ".join(self.problems().values())
 
     def notes(self) -> dict[str, str]:
-        """Objects that are left alone because they can't be read. Everything else is worked on."""
-        return {what: why for manager in self._parts.managers for what, why in manager.unreadable().items()}
+        """Leases that the controllers wait for, and objects that are left alone because they can't be read: everything
+        else is worked on."""
+        managers = self._parts.managers
+        return {what: why for each in managers for what, why in (each.waits() | each.unreadable()).items()}
 
     def dead(self) -> str:
         """Why only a restart can help: for /healthz. Watches that are open go on with a credential that has ended, so
