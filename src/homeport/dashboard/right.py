@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from homeport.client.errors import ApiError, Unauthorized
+from homeport.client.errors import ApiError, Forbidden, Unauthorized
 from homeport.client.protocol import Client
-from homeport.runtime.permission import EVERYWHERE, Need, Rules, missing, read_rules
+from homeport.runtime.permission import EVERYWHERE, Need, Rules, ask_singly, read_rules
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +44,8 @@ class Rights:
         self._client = client
         self._rejected = rejected
         self._held: set[Held] = set()
+        self._checking: set[str] = set()  # namespaces
+        self._answered = False  # whether the server has told anything about rights yet
 
     def hold(self, need: Need, told: Callable[[bool], None]) -> Held:
         """`drop` ends it."""
@@ -57,20 +59,23 @@ class Rights:
     async def run(self) -> None:
         """Until it is cancelled, or the credential is rejected."""
         try:
-            while True:
-                namespaces = sorted({each.need.namespace for each in self._held}) or [""]
-                for namespace in namespaces:
-                    await asyncio.sleep(max(SHORTEST_SECONDS, CHECK_SECONDS / len(namespaces)))
-                    await self._check(namespace)
-        except Unauthorized:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    namespaces = sorted({each.need.namespace for each in self._held}) or [""]
+                    for namespace in namespaces:
+                        await asyncio.sleep(max(SHORTEST_SECONDS, CHECK_SECONDS / len(namespaces)))
+                        if namespace not in self._checking:  # one that takes long does not hold up the others
+                            self._checking.add(namespace)
+                            group.create_task(self._check(namespace))
+        except* Unauthorized:
             self._rejected()
 
     async def _check(self, namespace: str) -> None:
         """Raises Unauthorized."""
         held = [each for each in self._held if each.need.namespace == namespace]
-        if not held:
-            return
         try:
+            if not held:
+                return
             rules = await read_rules(self._client, namespace or EVERYWHERE)
             await self._look(held, rules)
         except Unauthorized:
@@ -79,6 +84,8 @@ class Rights:
             return  # no answer is no proof that a right is gone
         except Exception:
             log.exception("rights were not checked", namespace=namespace)  # and are with the next answer
+        finally:
+            self._checking.discard(namespace)
 
     async def _look(self, held: list[Held], rules: Rules) -> None:
         now = time.monotonic()
@@ -93,12 +100,23 @@ class Rights:
                 self._tell(each, rules, allowed=True)
             else:
                 singly.append(each)  # an authorizer whose rules are not known may deny what the others allow
+        self._answered |= rules != Rules()
         for begin in range(0, len(singly), _AT_ONCE):
             part = singly[begin : begin + _AT_ONCE]
-            denied = await missing(self._client, [each.need for each in part])
+            denied = await self._denied([each.need for each in part])
             for each in part:
                 each.asked = now
                 self._tell(each, rules, allowed=each.need not in denied)
+
+    async def _denied(self, needs: list[Need]) -> list[Need]:
+        """Raises ApiError. A server that has answered such questions and does not allow them any more has taken
+        everything from this user; one that never answered them takes nothing away."""
+        try:
+            denied = await ask_singly(self._client, dict.fromkeys(needs))
+        except Forbidden:
+            return needs if self._answered else []
+        self._answered = True
+        return denied
 
     def _tell(self, held: Held, rules: Rules, *, allowed: bool) -> None:
         held.rules = rules

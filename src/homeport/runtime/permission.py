@@ -74,14 +74,20 @@ def combined(needs: Iterable[Need]) -> list[Need]:
 
 async def missing(client: Client, needs: Iterable[Need]) -> list[Need]:
     """Those that the server denies. None, if it does not tell."""
-    needs, asking = combined(needs), asyncio.Semaphore(_AT_ONCE)
+    needs = combined(needs)
     try:
         if len(needs) > _AT_ONCE:  # one question in place of hundreds
             rules = await read_rules(client, EVERYWHERE)
             needs = [left for need in needs if (left := rules.left(need)) is not None]
-        return [denied for denied in await asyncio.gather(*(_denied(client, each, asking) for each in needs)) if denied]
+        return await ask_singly(client, needs)
     except (Forbidden, NotFound, MethodNotAllowed):
         return []  # a server that answers no such questions: we will see
+
+
+async def ask_singly(client: Client, needs: Iterable[Need]) -> list[Need]:
+    """Those that the server denies. Raises ApiError if it does not tell."""
+    asking = asyncio.Semaphore(_AT_ONCE)
+    return [denied for denied in await asyncio.gather(*(_denied(client, each, asking) for each in needs)) if denied]
 
 
 async def read_rules(client: Client, namespace: str) -> Rules:

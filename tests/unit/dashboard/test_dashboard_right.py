@@ -185,6 +185,40 @@ async def test_a_server_that_refuses_to_show_rules_is_asked_for_each_right(monke
         await watcher.becomes(quay=False)
 
 
+async def test_a_user_who_may_no_longer_ask_for_rights_has_none() -> None:
+    """An authorizer denies a blocked user everything, these questions included."""
+    server = Authorizers({"quay": [VIEW]})
+    async with watching(server, "quay", "pier") as watcher:
+        await watcher.becomes(quay=True, pier=False)
+        server.fails = Forbidden("you are blocked")
+        await watcher.becomes(quay=False)
+        await server.looked(10)
+        assert watcher.may == {("pods", "quay"): False, ("pods", "pier"): False}
+        server.fails = None
+        await watcher.becomes(quay=True, pier=False)
+
+
+async def test_a_server_that_never_answered_such_questions_takes_no_right_away() -> None:
+    server = Authorizers(fails=Forbidden("no reviews here"))
+    async with watching(server, "quay") as watcher:
+        await server.looked(10)
+        assert False not in watcher.may.values()
+
+
+async def test_a_namespace_whose_rules_take_long_does_not_hold_up_the_others() -> None:
+    class Stuck(Authorizers):
+        async def create(self, body: Mapping[str, Any], *, kind: Resource) -> Unstructured:
+            if body["spec"].get("namespace") == "pier":
+                await asyncio.Event().wait()
+            return await super().create(body, kind=kind)
+
+    server = Stuck({"quay": [VIEW], "pier": [VIEW]})
+    async with watching(server, "quay", "pier") as watcher:
+        await watcher.becomes(quay=True)
+        server.rules = {}
+        await watcher.becomes(quay=False)
+
+
 async def test_whatever_rules_say_each_right_is_asked_for_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("homeport.dashboard.right.RENEWAL_SECONDS", 0.05)
     server = Authorizers({"quay": [VIEW]})
