@@ -260,13 +260,13 @@ class Manager:
 
     def _limited(self, own: _Election | Shards) -> _Election | Shards | _Joint | _After:
         common, timing = self.common, own.lease.timing
-        if common is None:
-            return _After(own, Vacancy(self._leases, self.before, timing, self.clock)) if self.before else own
-        return _Joint(
-            Lease(self._leases, common.key, common.holder, timing=timing, clock=self.clock, together=True),
-            own,
-            partial(_any_held, self._leases, common.leases),
-        )
+        tenure: _Election | Shards | _Joint = own
+        if common is not None:
+            held = Lease(self._leases, common.key, common.holder, timing=timing, clock=self.clock, together=True)
+            tenure = _Joint(held, own, partial(_any_held, self._leases, common.leases))
+        if not self.before:
+            return tenure
+        return _After(tenure, Vacancy(self._leases, self.before, timing, self.clock))
 
     def _share_of(self, controller: Controller) -> Share | None:
         """Which keys of a controller this process works on. None: all of them."""
@@ -318,6 +318,10 @@ class _Joint:
     def waits(self) -> dict[Key, str]:
         return self._common.waits
 
+    async def look(self) -> None:
+        await self._common.look()
+        await self._own.look()
+
     def fence(self) -> float:
         return min(self._common.fence(), self._own.fence())
 
@@ -346,7 +350,7 @@ class _Joint:
 class _After:
     """A tenure that begins when others have ended, who know nothing of it."""
 
-    def __init__(self, own: _Election | Shards, others: Vacancy) -> None:
+    def __init__(self, own: _Election | Shards | _Joint, others: Vacancy) -> None:
         self._own = own
         self._others = others
         self.lease = own.lease
@@ -355,7 +359,7 @@ class _After:
 
     @property
     def waits(self) -> dict[Key, str]:
-        return self._others.waits
+        return self._others.waits | (self._own.waits if isinstance(self._own, _Joint) else {})
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

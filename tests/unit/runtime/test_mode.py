@@ -280,6 +280,24 @@ async def test_leases_that_their_holders_left_behind_keep_others_for_one_duratio
 
 
 @virtual
+async def test_one_whose_own_lease_is_elsewhere_waits_for_them_too() -> None:
+    away = Common(ELECTED_KEY, "away", (Key("default", "away"),))
+    async with plane() as p:
+        scene = await scene_of(p)
+        scene.join("a1", Elected("kube-system", "a", TIMING))
+        await asyncio.sleep(10)
+        manager = scene.join("away", Elected("default", "away", TIMING), away, SPLIT.leases)
+        await asyncio.sleep(60)
+        assert scene.who_worked() == {"a1"}
+        assert list(manager.waits()) == ["Lease kube-system/a"]
+        await scene.leave("a1")
+        await asyncio.sleep(5)
+        assert scene.who_worked() >= {"away"}
+        await scene.leave("away")
+        assert await _holder(p, ELECTED_KEY) == await _holder(p, Key("default", "away")) == ""
+
+
+@virtual
 async def test_leases_that_were_left_behind_expire_together_and_not_one_after_the_other() -> None:
     async with plane() as p:
         scene = await scene_of(p)

@@ -285,7 +285,8 @@ class Replica:
     def _before(self) -> tuple[Key, ...]:
         """Deployments of the split layout of older versions hold their own Leases and not the common one. Kubectl does
         not remove them, and Helm removes them after the new ones have started."""
-        alone = self._lease == Key(*COMBINED.lease) and not self._platform.placement.split
+        installed = self._lease == Key(*COMBINED.lease) or self._has_home
+        alone = installed and not self._platform.placement.split
         return split_leases(self._platform.components) if alone and self._guards_version else ()
 
     async def _find_home(self) -> None:
