@@ -26,7 +26,7 @@ from homeport.apiserver.verb.scale import scale_of
 from homeport.apiserver.verb.scaler import Scaler
 from homeport.apiserver.verb.watch import WatchStream, open_watch
 from homeport.apiserver.verb.write import Writer
-from homeport.apiserver.view import view
+from homeport.apiserver.view import shrink_memo, view
 from homeport.client.errors import AlreadyExists, BadRequest, Conflict, MethodNotAllowed, NotFound, Unavailable
 from homeport.store import Compacted, Record, Store, StoreUnavailable
 
@@ -98,6 +98,7 @@ class Registry:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
+        store.cooled = shrink_memo
         self.catalog = catalog
         self.admission = admission
         self._second = (-1, "")  # the last one that `now` was asked in, and its text

@@ -29,6 +29,7 @@ class _Peek(msgspec.Struct):
 
 _PEEK = msgspec.json.Decoder(_Peek)
 _NONE: Mapping[str, str] = {}
+_NO_VIEWS: Mapping[str, tuple[Version, bytes]] = {}
 
 
 class Memo:
@@ -39,13 +40,19 @@ class Memo:
         self.labels: Mapping[str, str] | None = None
         self.fields: Mapping[str, str] | None = None
         # Others, by name: the Version (a redefinition makes a new one) and the bytes in it.
-        self.views: dict[str, tuple[Version, bytes]] = {}
+        self.views: Mapping[str, tuple[Version, bytes]] = _NO_VIEWS
 
 
 def memo_of(record: Record) -> Memo:
     if record.memo is None:
         record.memo = Memo()
     return cast(Memo, record.memo)
+
+
+def shrink_memo(record: Record) -> None:
+    """Of an object that has not changed for a while: what is left is cheap to keep, the rest is made again if asked."""
+    normal = record.memo.normal if isinstance(record.memo, Memo) else None
+    record.memo = None if normal is None else Memo(normal)
 
 
 def labels_of(record: Record) -> Mapping[str, str]:
@@ -161,7 +168,8 @@ def _remember(record: Record, version: Version, value: bytes) -> bytes:
         memo_of(record).normal = version
         return record.value
     value = bytes(memoryview(value))  # without the unused part of the encoder's buffer
-    memo_of(record).views[version.resource.version] = (version, value)
+    memo = memo_of(record)
+    memo.views = {**memo.views, version.resource.version: (version, value)}
     return value
 
 

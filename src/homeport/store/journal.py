@@ -20,7 +20,7 @@ def cost(change: Change) -> int:
     """The memory that only history keeps alive for this change."""
     total = _CHANGE_BYTES
     if change.previous is not None:
-        total += len(change.previous.value)
+        total += change.previous.size
     if change.value is not None:
         total += len(change.value)
     return total
@@ -61,6 +61,18 @@ class Journal:
             if change.name.startswith(prefix):
                 found.append(change)
         found.reverse()
+        return found
+
+    def cool(self, after: int, until: int) -> list[Record]:
+        """Drops the memos of changes with these revisions. Gives the records that they have replaced."""
+        found: list[Record] = []
+        for change in reversed(self._changes):
+            if change.revision <= after:
+                break
+            if change.revision <= until:
+                _forget_memos(change)
+                if change.previous is not None:
+                    found.append(change.previous)
         return found
 
     def undo(self, bucket: str, revision: int) -> dict[str, Record | None]:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Any
+
+_LEAST_BYTES = 512  # smaller ones stay as they are
+_RAW = -15  # deflate without a header, in a window of 32 KiB
+_FAST = 1
 
 
 class Record:
@@ -13,18 +18,43 @@ class Record:
     persisted, and the store empties it on superseded records once they are no longer recent.
     """
 
-    __slots__ = ("bucket", "created", "memo", "name", "revision", "value")
+    __slots__ = ("_held", "bucket", "created", "memo", "name", "revision", "size")
 
     def __init__(self, bucket: str, name: str, value: bytes, created: int, revision: int) -> None:
         self.bucket = bucket
         self.name = name
-        self.value = value
+        # One field, since the committer's thread reads it, too: the bytes, or what they are compressed to and with.
+        self._held: bytes | tuple[bytes, bytes] = value
+        self.size = len(value)
         self.created = created
         self.revision = revision
         self.memo: Any = None
 
+    @property
+    def value(self) -> bytes:
+        held = self._held
+        if type(held) is tuple:
+            return zlib.decompressobj(_RAW, held[1]).decompress(held[0])
+        assert type(held) is bytes
+        return held
+
+    @property
+    def compressed(self) -> bool:
+        return type(self._held) is tuple
+
+    def compress(self, sample: bytes) -> None:
+        """Keeps the bytes compressed from now on, if that makes them much smaller. The more `sample` looks like them,
+        the smaller they get. Reading them then takes microseconds."""
+        held = self._held
+        if type(held) is not bytes or len(held) < _LEAST_BYTES:
+            return
+        work = zlib.compressobj(_FAST, zlib.DEFLATED, _RAW, zdict=sample)
+        packed = work.compress(held) + work.flush()
+        if len(packed) < len(held) * 3 // 4:
+            self._held = packed, sample
+
     def __repr__(self) -> str:
-        return f"<Record {self.bucket} {self.name} @{self.revision}, {len(self.value)} bytes>"
+        return f"<Record {self.bucket} {self.name} @{self.revision}, {self.size} bytes>"
 
 
 class Change:

@@ -56,4 +56,4 @@ def wins_space(changes: Iterable[Change]) -> bool:
 def _grows_little(change: Change) -> bool:
     if change.previous is None or change.record is None:
         return False
-    return len(change.record.value) <= len(change.previous.value) + _GROWTH_BYTES
+    return change.record.size <= change.previous.size + _GROWTH_BYTES

@@ -17,6 +17,7 @@ from typing import Literal, Self
 from homeport.store import backup, layout
 from homeport.store.cipher import Cipher
 from homeport.store.committer import Committer
+from homeport.store.cooling import Cooling
 from homeport.store.database import Database, Loaded
 from homeport.store.error import (
     Compacted,
@@ -60,6 +61,9 @@ class Store:
         for change, committed_at in loaded.changes:
             self._journal.append(change, committed_at)
         self._hub = Hub(loaded.revision, lag_limit)
+        self.cooled: Callable[[Record], None] | None = None  # called for each record that did not change for a while
+        self._cooling = Cooling(self._tables, self._journal, lambda: self.revision, self._cooled)
+        self._cooling.begin()
         self._pipeline = Pipeline(loaded.revision, clock, self._published)
         self._committer: Committer | None = None
         self._lock: Lock | None = None
@@ -273,6 +277,7 @@ class Store:
         self._pipeline.submit()
         self._closed = True
         self._timer.cancel()
+        self._cooling.end()
         try:
             if self._committer is not None:
                 await self._committer.run(Database.close, last=True)
@@ -299,6 +304,7 @@ class Store:
     def _published(self, changes: list[Change], committed_at: float) -> None:
         for change in changes:
             self._apply(change, committed_at)
+        self._cooling.begin()
         for error in self._hub.publish(changes):
             self._loop.call_exception_handler({"message": "a store subscriber failed", "exception": error})
         self._trim()
@@ -312,6 +318,10 @@ class Store:
         else:
             table.put(change.record)
         self._journal.append(change, committed_at)
+
+    def _cooled(self, record: Record) -> None:
+        if self.cooled is not None:
+            self.cooled(record)
 
     # Compaction in the background.
 
