@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextvars import Context
 
 from homeport.store.journal import Journal
 from homeport.store.record import Record
@@ -37,7 +38,9 @@ class Cooling:
     def begin(self) -> None:
         """Something was written, or read from the file."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(COLD_SECONDS, self._collect, self._newest())
+            # Without the context of whoever writes at this moment, which would be held until nobody writes any more.
+            loop, empty = asyncio.get_running_loop(), Context()
+            self._timer = loop.call_later(COLD_SECONDS, self._collect, self._newest(), context=empty)
 
     def end(self) -> None:
         if self._timer is not None:
