@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,9 +12,13 @@ from pathlib import Path
 import pytest
 
 from homeport.capi.remote.grpc import Channel, GrpcError, ProtocolError
+from homeport.capi.remote.pki import generate
 from homeport.capi.remote.tunnel import Tunnel, context_of
+from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient, MemberAlarm
-from homeport.runtime.clock import SystemClock
+from homeport.controlplane.kubeadm.etcd.inspector import Inspector
+from homeport.runtime.clock import LoopClock, SystemClock
+from homeport.runtime.testing import virtual
 from homeport.sim.machine.etcdwire.member import EtcdService
 from homeport.sim.machine.workload.etcd import Etcd
 from homeport.sim.machine.workload.trust.authority import Authority, make_authority, now_of
@@ -167,3 +172,18 @@ class Scripted:
 async def test_a_peer_without_etcd_is_distinguished_from_one_that_refuses(sent: bytes, message: str) -> None:
     with pytest.raises(ProtocolError, match=message):
         await EtcdClient(Channel(Scripted(sent), "x")).status()
+
+
+@virtual
+async def test_a_context_is_dropped_when_etcd_is_not_asked_for_a_while_and_its_certificate_is_kept() -> None:
+    pair = (await generate(["etcd"], now=SystemClock().now()))["etcd"]
+    cluster, inspector = Key("default", "c"), Inspector(LoopClock())
+    first = weakref.ref(inspector._context(cluster, pair))
+    for _ in range(5):
+        await asyncio.sleep(15.0)
+        assert inspector._context(cluster, pair) is first()
+    identity = inspector._identity(cluster, pair)
+    await asyncio.sleep(60.0)
+    assert first() is None
+    assert inspector._context(cluster, pair).cert_store_stats()["x509_ca"] == 1
+    assert inspector._identity(cluster, pair) is identity

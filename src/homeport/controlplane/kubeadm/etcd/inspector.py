@@ -7,6 +7,7 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from contextvars import Context
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -28,6 +29,7 @@ T = TypeVar("T")
 _NAMESPACE = "kube-system"
 _USER = "homeport"
 _CERTIFICATE_SECONDS = 86_400.0
+_IDLE_SECONDS = 20.0  # a context that was not used for so long is dropped
 _SECONDS = 10.0  # for everything that one member is asked
 _TROUBLE = (OSError, ssl.SSLError, GrpcError, ApiError, TimeoutError)
 
@@ -50,13 +52,20 @@ class _Answer:
 
 
 class Inspector:
-    """Client certificates are kept for a day, ready for use: to make one costs more than to use it."""
+    """Client certificates are kept for a day: to make one costs more than to use it.
+
+    Contexts are ready for use as long as etcd is asked again and again. A healthy etcd is asked every ten minutes, and
+    17 KiB for each cluster are too much to wait for that.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._contexts: dict[Key, tuple[float, bytes, ssl.SSLContext]] = {}
+        self._identities: dict[Key, tuple[float, bytes, bytes]] = {}  # since when, its authority, certificate with key
+        self._contexts: dict[Key, tuple[float, bytes, ssl.SSLContext]] = {}  # last used, with which identity
+        self._dropping: asyncio.TimerHandle | None = None
 
     def forget(self, cluster: Key) -> None:
+        self._identities.pop(cluster, None)
         self._contexts.pop(cluster, None)
 
     async def look(self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str]) -> EtcdView:
@@ -135,18 +144,41 @@ class Inspector:
             return _said(trouble)
 
     def _context(self, cluster: Key, authority: KeyPair) -> ssl.SSLContext:
+        identity = self._identity(cluster, authority)
+        _, made_with, made = self._contexts.get(cluster, (0.0, b"", None))
+        if made is None or made_with is not identity:
+            # OpenSSL reads certificates from files alone; this one is gone again at once.
+            with tempfile.NamedTemporaryFile(prefix="homeport-etcd-") as file:
+                file.write(identity)
+                file.flush()
+                made = context_of(authority.certificate, file.name)
+        self._contexts[cluster] = (self._clock.monotonic(), identity, made)
+        if self._dropping is None:
+            self._drop_later()
+        return made
+
+    def _identity(self, cluster: Key, authority: KeyPair) -> bytes:
         now = self._clock.now()
-        known = self._contexts.get(cluster)
+        known = self._identities.get(cluster)
         if known is not None and now - known[0] < _CERTIFICATE_SECONDS and known[1] == authority.certificate:
             return known[2]
         pair = make_identity(authority)
-        # OpenSSL reads certificates from files alone; this one is gone again at once.
-        with tempfile.NamedTemporaryFile(prefix="homeport-etcd-") as file:
-            file.write(pair.certificate + pair.key)
-            file.flush()
-            made = context_of(authority.certificate, file.name)
-        self._contexts[cluster] = (now, authority.certificate, made)
+        made = pair.certificate + pair.key
+        self._identities[cluster] = (now, authority.certificate, made)
         return made
+
+    def _drop_idle(self) -> None:
+        """Whoever uses a context at this moment has it by itself."""
+        self._dropping = None
+        oldest = self._clock.monotonic() - _IDLE_SECONDS
+        self._contexts = {cluster: each for cluster, each in self._contexts.items() if each[0] > oldest}
+        if self._contexts:
+            self._drop_later()
+
+    def _drop_later(self) -> None:
+        # Not in the context of the reconcile that we are called in: it would live as long as contexts are used.
+        loop = asyncio.get_running_loop()
+        self._dropping = loop.call_later(_IDLE_SECONDS, self._drop_idle, context=Context())
 
 
 def make_identity(authority: KeyPair) -> KeyPair:
