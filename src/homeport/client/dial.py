@@ -6,6 +6,8 @@ import ssl
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 
+from homeport.client.wire.small_read import SmallReads
+
 
 @dataclass(frozen=True, slots=True)
 class DialOptions:
@@ -28,6 +30,7 @@ class DialOptions:
                 made = ssl.create_default_context(cadata=bundle.decode("ascii") or "empty")
             except (ssl.SSLError, UnicodeDecodeError, ValueError):
                 raise ValueError("the trust bundle contains no PEM certificate") from None
+        made.sslobject_class = SmallReads
         # Own authorities are often made without the key-identifier extensions that the strict mode asks for.
         made.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", ssl.VerifyFlags(0))
         if self.ca_pem:

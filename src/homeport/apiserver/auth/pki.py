@@ -31,6 +31,7 @@ from cryptography.exceptions import InvalidSignature
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import EcKey, Identity, Issuer, PrivateKey
 from homeport.apiserver.auth.file import make_private_dir, tighten, write_private
+from homeport.client.wire.small_read import SmallReads
 
 log = structlog.get_logger(__name__)
 
@@ -158,6 +159,7 @@ class PKI:
     def server_context(self) -> ssl.SSLContext:
         """TLS 1.2 and later; a client may show a certificate, which then must be signed by our CA."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.sslobject_class = SmallReads
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.ca_pem.decode())

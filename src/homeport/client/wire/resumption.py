@@ -6,8 +6,10 @@ import ssl
 import time
 from typing import Any
 
+from homeport.client.wire.small_read import SmallReads
 
-class _Connection(ssl.SSLObject):
+
+class _Connection(SmallReads):
     """Servers send what a session is resumed with after the handshake, so that it comes with the first read."""
 
     _noted = False
