@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
 import itertools
 import random
 from collections import deque
 from collections.abc import Callable, Hashable
+from contextvars import Context
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Generic, TypeVar
@@ -29,6 +31,9 @@ class Priority(IntEnum):
 
 
 _LAZIEST_FIRST = tuple(reversed(Priority))
+_SPARE = 8
+
+_Later = tuple[float, int, K, Priority]  # when, the order among equal times, what
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,10 @@ class WorkQueue(Generic[K]):
         self._lanes: dict[Priority, deque[K]] = {p: deque() for p in Priority}
         self._waiting: dict[K, tuple[Priority, float]] = {}  # ready keys > (lane, since when)
         self._working: dict[K, Priority | None] = {}  # being worked on > added meanwhile, and how urgently
-        self._timers: dict[K, tuple[float, asyncio.TimerHandle, Priority]] = {}
+        self._later: dict[K, _Later[K]] = {}
+        self._heap: list[_Later[K]] = []  # of `_later`, and of some that are so no more
+        self._timer: tuple[float, asyncio.TimerHandle] | None = None  # for the first in the heap
+        self._order = itertools.count()
         self._failures: dict[K, int] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -83,7 +91,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def delayed(self) -> int:
-        return len(self._timers)
+        return len(self._later)
 
     @property
     def idle(self) -> bool:
@@ -94,10 +102,10 @@ class WorkQueue(Generic[K]):
         if self._closed:
             return
         if after > 0:
-            self._later(key, after, priority)
+            self._add_later(key, after, priority)
             return
         self.stats.adds += 1
-        self._cancel_timer(key)
+        self._later.pop(key, None)
         if key in self._working:
             again = self._working[key]
             self._working[key] = priority if again is None else min(again, priority)
@@ -112,24 +120,37 @@ class WorkQueue(Generic[K]):
         self._lanes[priority].append(key)
         self._wake()
 
-    def _later(self, key: K, after: float, priority: Priority) -> None:
-        loop = asyncio.get_running_loop()
-        due = loop.time() + after
-        known = self._timers.get(key)
-        if known is not None:
-            if known[0] <= due:
+    def _add_later(self, key: K, after: float, priority: Priority) -> None:
+        due = asyncio.get_running_loop().time() + after
+        known = self._later.get(key)
+        if known is not None and known[0] <= due:
+            return
+        made = self._later[key] = (due, next(self._order), key, priority)
+        if len(self._heap) > 2 * len(self._later) + _SPARE:  # most are there in vain
+            self._heap = list(self._later.values())
+            heapq.heapify(self._heap)
+        else:
+            heapq.heappush(self._heap, made)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """One for all keys: a timer for each would take more memory than everything else about a key at rest."""
+        due = self._heap[0][0]
+        if self._timer is not None:
+            if self._timer[0] <= due:
                 return
-            known[1].cancel()
-        self._timers[key] = (due, loop.call_at(due, self._due, key, priority), priority)
+            self._timer[1].cancel()
+        # Not in the context of whoever adds a key: the next one is set in that of the one before.
+        self._timer = due, asyncio.get_running_loop().call_at(due, self._take_due, due, context=Context())
 
-    def _due(self, key: K, priority: Priority) -> None:
-        self._timers.pop(key, None)
-        self.add(key, priority=priority)
-
-    def _cancel_timer(self, key: K) -> None:
-        known = self._timers.pop(key, None)
-        if known is not None:
-            known[1].cancel()
+    def _take_due(self, until: float) -> None:
+        self._timer = None
+        while self._heap and self._heap[0][0] <= until:
+            found = heapq.heappop(self._heap)
+            if self._later.get(found[2]) is found:  # it was not added at once, or for an earlier time, meanwhile
+                self.add(found[2], priority=found[3])
+        if self._heap:
+            self._set_timer()
 
     async def get(self) -> K:
         """The next key; the caller must end with `done`."""
@@ -199,8 +220,8 @@ class WorkQueue(Generic[K]):
         """Forgets keys that are no longer ours (another shard took them over)."""
         for key in [k for k in self._waiting if matches(k)]:
             del self._waiting[key]
-        for key in [k for k in self._timers if matches(k)]:
-            self._cancel_timer(key)
+        for key in [k for k in self._later if matches(k)]:
+            del self._later[key]
         for key in [k for k in self._failures if matches(k)]:
             del self._failures[key]
         for key, again in self._working.items():
@@ -209,9 +230,10 @@ class WorkQueue(Generic[K]):
 
     def close(self) -> None:
         self._closed = True
-        for _, handle, _ in self._timers.values():
-            handle.cancel()
-        self._timers.clear()
+        if self._timer is not None:
+            self._timer[1].cancel()
+        self._later.clear()
+        self._heap.clear()
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -194,3 +195,40 @@ def test_waiting_times_and_retries_are_reported() -> None:
         return waited, len(retries)
 
     assert run_virtual(scenario()) == ([2.0], 1)
+
+
+def test_keys_that_are_no_longer_delayed_are_not_held_until_their_time() -> None:
+    class Name:
+        pass
+
+    async def scenario() -> int:
+        queue: WorkQueue[Name] = WorkQueue()
+        gone = []
+        for _ in range(100):
+            name = Name()
+            queue.add(name, after=3600.0)
+            queue.add(name)
+            queue.done(await queue.get())
+            gone.append(weakref.ref(name))
+        del name
+        queue.add(Name(), after=7200.0)
+        assert queue.delayed == 1
+        return sum(each() is not None for each in gone)
+
+    assert run_virtual(scenario()) < 20
+
+
+def test_delayed_keys_come_at_their_own_times_in_whichever_order_they_were_added() -> None:
+    async def scenario() -> list[tuple[str, float]]:
+        queue: WorkQueue[str] = WorkQueue()
+        for key, after in (("late", 30.0), ("soon", 1.0), ("between", 5.0), ("late", 20.0), ("soon", 10.0)):
+            queue.add(key, after=after)
+        found = []
+        for _ in range(3):
+            key = await queue.get()
+            queue.done(key)
+            found.append((key, asyncio.get_running_loop().time()))
+        assert queue.delayed == 0
+        return found
+
+    assert run_virtual(scenario()) == [("soon", 1.0), ("between", 5.0), ("late", 20.0)]
