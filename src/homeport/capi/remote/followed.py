@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from typing import Any
 
 import structlog
@@ -22,6 +23,7 @@ Spawn = Callable[[Coroutine[Any, Any, None], str], "asyncio.Task[None]"]
 SETTLED_SECONDS = 20.0  # nobody needed to know at once for so long: the watch ends
 LOOK_TIMEOUT = 5.0
 LOOK_SECONDS = 35.0  # the least between two lists: with every second renewal of the watch of Nodes
+_LEAST_SECONDS = 0.001
 FORGOTTEN_SECONDS = 120.0  # nobody called `rest` for so long: the watch of Nodes is not renewed as it should be
 
 
@@ -35,6 +37,7 @@ class Followed:
         self._idle_since: float | None = None  # by the loop's clock; None: changes must be known at once
         self._looked = 0.0
         self._every = LOOK_SECONDS
+        self._rested = 0.0
         self._forgotten: asyncio.TimerHandle | None = None
         # A list that is under way would put the cache back behind a watch that begins meanwhile.
         self._turn = asyncio.Lock()
@@ -104,9 +107,21 @@ class Followed:
                 self._looked = began
 
     def _expect_rest(self) -> None:
-        if self._forgotten is not None:
-            self._forgotten.cancel()
-        self._forgotten = asyncio.get_running_loop().call_later(FORGOTTEN_SECONDS, self.wake)
+        self._rested = _now()
+        if self._forgotten is None:
+            self._expect_later(FORGOTTEN_SECONDS)
+
+    def _expect_later(self, seconds: float) -> None:
+        self._forgotten = asyncio.get_running_loop().call_later(seconds, self._check_rest, context=Context())
+
+    def _check_rest(self) -> None:
+        """The timer is not set anew each time: only once in a while it is looked at how long ago that was."""
+        left = self._rested + FORGOTTEN_SECONDS - _now()
+        if left > _LEAST_SECONDS:
+            self._expect_later(left)
+        else:
+            self._forgotten = None
+            self.wake()
 
     def _is_settled(self) -> bool:
         current = self._watching is not None and self.informer.synced.is_set() and not self.informer.error
