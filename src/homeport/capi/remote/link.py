@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import Context
 from dataclasses import dataclass
 
 from homeport.capi.remote.workload import Remote
@@ -12,27 +13,33 @@ from homeport.client.errors import Unavailable
 from homeport.client.protocol import Client
 from homeport.runtime.clock import Clock
 
-AGES = (50.0, 300.0)  # seconds without a successful probe after which followers are notified
+QUIET_SECONDS = 35.0  # without an answer or an event of a watch, and the cluster is probed
+AGES = (QUIET_SECONDS, 50.0, 300.0)  # seconds without an answer: it is probed, and followers are notified twice
 LEAST_SECONDS = 0.001
 
 
 class Silence:
-    """How long a cluster has not answered. `notify` is called when that gets long.
+    """How long a cluster has not answered. `ask` is called after a while, and `notify` when that gets long.
 
-    One timer per cluster, reset only when it fires.
+    `heard` gives the seconds since something came from the cluster: its watches are renewed all the time and tell as
+    much as a probe. One timer per cluster, reset only when it fires; it is all that a cluster at rest costs here.
     """
 
-    def __init__(self, clock: Clock, notify: Callable[[], None]) -> None:
+    def __init__(
+        self, clock: Clock, *, ask: Callable[[], None], notify: Callable[[], None], heard: Callable[[], float]
+    ) -> None:
         self._clock = clock
+        self._ask = ask
         self._notify = notify
+        self._heard = heard
         self._since = 0.0  # by the clock that never jumps
-        self._ages: list[float] = []  # thresholds that are still to come
+        self._passed = 0  # how many of AGES
         self._timer: asyncio.TimerHandle | None = None
 
     def count(self, ago: float = 0.0) -> None:
         """From the last success on, or from the beginning."""
         self._since = self._clock.monotonic() - ago
-        self._ages = list(AGES)
+        self._passed = 0
         if self._timer is None:
             self._age()
 
@@ -42,14 +49,18 @@ class Silence:
 
     def _age(self) -> None:
         self._timer = None
-        age = self._clock.monotonic() - self._since
-        while self._ages and age >= self._ages[0]:
-            self._ages.pop(0)
-            self._notify()
-        if self._ages:
+        age, heard = self._clock.monotonic() - self._since, self._heard()
+        if heard < age:
+            self._since += age - heard
+            self._passed, age = 0, heard
+        while self._passed < len(AGES) and age >= AGES[self._passed]:
+            self._passed += 1
+            (self._ask if self._passed == 1 else self._notify)()
+        if self._passed < len(AGES):
             # Rounding can leave less than the clock shows: without a least wait, a virtual clock would stand still.
-            wait = max(self._ages[0] - age, LEAST_SECONDS)
-            self._timer = asyncio.get_running_loop().call_later(wait, self._age)
+            wait = max(AGES[self._passed] - age, LEAST_SECONDS)
+            # Not in the context of whoever connected: it would last as long as the connection.
+            self._timer = asyncio.get_running_loop().call_later(wait, self._age, context=Context())
 
 
 @dataclass(slots=True)

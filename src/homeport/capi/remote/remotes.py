@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import structlog
@@ -23,10 +23,10 @@ from homeport.api.meta import Unstructured
 from homeport.capi.name import CLUSTER_NAME_LABEL
 from homeport.capi.object.ownership import owner_of_kind
 from homeport.capi.remote import kubeconfig
-from homeport.capi.remote.link import LEAST_SECONDS, Link, Silence, worded
+from homeport.capi.remote.link import LEAST_SECONDS, QUIET_SECONDS, Link, Silence, worded
 from homeport.capi.remote.pki import SECRET
 from homeport.capi.remote.retired import RetiredClients
-from homeport.capi.remote.workload import NODE, Connect, Handler, Remote, connect_over_http, probe
+from homeport.capi.remote.workload import NODE, Connect, Remote, connect_over_http, probe
 from homeport.capi.shard import cluster_shard
 from homeport.client.config import ConfigError
 from homeport.client.errors import ApiError, NotFound, Unauthorized
@@ -43,7 +43,6 @@ __all__ = ["NODE", "Connect", "Remote", "Remotes"]
 
 WORKERS = 64  # so many clusters are dialled or probed at once; an unreachable one holds its worker for seconds
 PROBE_SECONDS = 10.0  # between probes of a cluster that does not answer
-QUIET_SECONDS = 35.0  # without an answer or an event of a watch, and the cluster is probed
 PROBE_TIMEOUT = 5.0
 PROBE_FAILURES = 5  # in a row, and the connection is given up
 SYNC_TIMEOUT = 60.0
@@ -130,8 +129,9 @@ class Remotes:
     def on_node(self, handler: NodeHandler) -> None:
         """`handler(cluster, old, new)` is called for each change of any cluster's Nodes; at first for all there are."""
         self._node_handlers.append(handler)
-        for link in self._links.values():
-            link.remote.on_node(_for_cluster(handler, link.remote.key))
+        for key, link in self._links.items():
+            for node in link.remote.nodes:
+                self._hand_on(handler, key, None, node)
 
     def mine(self, cluster: Key) -> bool:
         """Whether this process connects to the cluster: another replica may do so instead."""
@@ -235,14 +235,13 @@ class Remotes:
         return known is not None and known.metadata.resource_version != link.secret_version
 
     async def _look(self, link: Link) -> None:
-        """Its watches are renewed all the time and tell as much as a probe. It is asked only if they are silent."""
+        """It is asked only if nothing came from it for a while."""
         silent = link.remote.silent_seconds
         if silent >= QUIET_SECONDS - LEAST_SECONDS:
             async with asyncio.timeout(PROBE_TIMEOUT):
                 await probe(link.remote.client)
             silent = 0.0
         self._answered(link, silent)
-        self._again(link, QUIET_SECONDS - silent)
 
     async def _redial(self, link: Link) -> None:
         """There is another kubeconfig. While it does not work, the connection that does is kept."""
@@ -280,7 +279,6 @@ class Remotes:
                 await probe(client)
             await self._adopt(link, client)
         link.secret_version, link.digest = secret.resource_version, digest
-        self._again(link, QUIET_SECONDS * random.uniform(0.9, 1.0))  # noqa: S311  (spread, not secret)
 
     async def _adopt(self, link: Link, client: Client) -> None:
         """Everything goes through `client` from now on."""
@@ -337,8 +335,9 @@ class Remotes:
         backoff = _SOON if link.failures < _PATIENCE else _RARELY
         self._again(link, backoff.delay(link.failures))
 
-    def _troubled(self, key: Key) -> None:
-        """A watch broke: whether the cluster is gone with it is asked at once, and then at the usual times."""
+    def _ask(self, key: Key) -> None:
+        """A watch broke, or is silent: whether the cluster is gone with it is asked at once, and then at the usual
+        times."""
         link = self._links.get(key)
         if link is not None and link.connected and not link.failures:
             self._queue.add(key)
@@ -368,12 +367,23 @@ class Remotes:
 
     def _link(self, key: Key) -> Link:
         if key not in self._links:
-            remote = Remote(key, self._tasks.start, lambda: self._troubled(key))
-            for handler in self._node_handlers:
-                remote.on_node(_for_cluster(handler, key))
-            silence = Silence(self._clock, lambda: self._notify(key))
+            remote = Remote(key, self._tasks.start, ask := partial(self._ask, key))
+            remote.on_node(partial(self._node_changed, key))
+            silence = Silence(
+                self._clock, ask=ask, notify=partial(self._notify, key), heard=lambda: remote.silent_seconds
+            )
             self._links[key] = Link(remote, silence)
         return self._links[key]
+
+    def _node_changed(self, key: Key, old: Unstructured | None, new: Unstructured | None) -> None:
+        for handler in self._node_handlers:
+            self._hand_on(handler, key, old, new)
+
+    def _hand_on(self, handler: NodeHandler, key: Key, old: Unstructured | None, new: Unstructured | None) -> None:
+        try:
+            handler(key, old, new)
+        except Exception:  # the others hear of it all the same
+            log.exception("a handler of Nodes failed", cluster=str(key))
 
     async def _forget(self, key: Key) -> None:
         link = self._links.pop(key, None)
@@ -394,7 +404,3 @@ def _ours(secret: Unstructured) -> bool:
 
 def _provisioned(cluster: Cluster) -> bool:
     return cluster.status.initialization.infrastructure_provisioned is True
-
-
-def _for_cluster(handler: NodeHandler, key: Key) -> Handler:
-    return lambda old, new: handler(key, old, new)
