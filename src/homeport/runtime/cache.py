@@ -36,6 +36,11 @@ def version_of(obj: Object | Unstructured) -> int:
     return int(text or 0)
 
 
+def is_same(one: Object | Unstructured, two: Object | Unstructured) -> bool:
+    """Whether both are the same state of the same object."""
+    return one is two or (uid_of(one) == uid_of(two) and version_of(one) == version_of(two))
+
+
 def labels_of(obj: Object | Unstructured) -> Mapping[str, str]:
     if isinstance(obj, Unstructured):
         return obj.metadata.get("labels") or {}
@@ -119,7 +124,7 @@ class Cache(Generic[T]):
             changes.append((old, None))
         for key, obj in seen.items():
             known = self._objects.get(key)
-            if known is not None and uid_of(known) == uid_of(obj) and version_of(known) == version_of(obj):
+            if known is not None and is_same(known, obj):
                 continue
             self._set(key, known, obj)
             if known is not None and uid_of(known) != uid_of(obj):  # deleted and created again between two lists

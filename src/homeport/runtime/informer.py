@@ -15,7 +15,8 @@ import structlog
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import ApiError, BadRequest, Expired, Forbidden, Invalid, NotFound, Unavailable
 from homeport.client.protocol import Client, Event, Key, Query, Unreadable
-from homeport.runtime.cache import Cache, key_of, uid_of
+from homeport.runtime.cache import Cache, is_same, key_of, uid_of
+from homeport.runtime.flag import Flag
 from homeport.runtime.queue import Backoff
 from homeport.runtime.sharing import share_strings
 from homeport.runtime.telemetry.metric import informer_metrics
@@ -64,9 +65,9 @@ class Informer(Generic[T]):
         self._kind: Any = kind  # a client takes a type or a Resource, and not what may be either
         self.query = query or Query()
         self.cache: Cache[T] = Cache()
-        self.synced = asyncio.Event()
-        self.settled = asyncio.Event()  # synced, or known to be unable to for now
-        self.listed = asyncio.Event()  # by `run`, since the last reset or `relist`
+        self.synced = Flag()
+        self.settled = Flag()  # synced, or known to be unable to for now
+        self.listed = Flag()  # by `run`, since the last reset or `relist`
         self.restarts = 0  # how often the watch expired and everything was listed again
         self.error = ""  # why it does not follow at the moment
         self.optional = False  # a server without this kind has no objects of it, and that is all there is to say
@@ -76,7 +77,7 @@ class Informer(Generic[T]):
         self._deletion_handlers: list[Callable[[T], None]] = []
         self._sync_handlers: list[Callable[[], None]] = []
         self.on_trouble: Callable[[], None] | None = None  # called when it can't follow at the moment
-        self._hurry = asyncio.Event()
+        self._hurry = Flag()
         self._backoff = Backoff(first=0.1, limit=30.0)
         self._streaming = True
         self._revision = ""  # where to resume; "" is a fresh start
@@ -270,11 +271,12 @@ class Informer(Generic[T]):
         found: dict[Key, T] = {}
         before, self.unreadable = self.unreadable, {}
         for key, obj in seen.items():
+            old = self.cache.get(key)
             if not isinstance(obj, Unreadable):
-                found[key] = self._slim(obj)
+                # A list at rest brings what is known already: nothing of that need be worked on again.
+                found[key] = old if old is not None and is_same(old, obj) else self._slim(obj)
                 continue
             self._note_unreadable(obj, known=before.get(key, ""))
-            old = self.cache.get(key)
             if old is not None and uid_of(old) == obj.uid:
                 found[key] = old
         return found

@@ -358,3 +358,27 @@ async def test_caches_do_not_keep_managed_fields_and_writing_back_does_not_lose_
         assert "managedFields" not in found.metadata
         written = await p.client.replace({**found, "data": {"k": "2"}}, kind=CONFIG_MAP)
         assert [entry["manager"] for entry in written.metadata["managedFields"]] == ["user"]
+
+
+@virtual
+async def test_a_look_keeps_the_objects_that_are_known_already_and_takes_what_has_changed() -> None:
+    async with plane(crds=[WIDGETS]) as p:
+        await p.have(widget("same"), widget("changed"), widget("remade"))
+        slimmed: list[str] = []
+
+        def slim(found: Widget) -> Widget:
+            slimmed.append(found.metadata.name)
+            return found
+
+        informer: Informer[Widget] = Informer(p.client, Widget, slim=slim)
+        follower = Follower(informer)
+        await informer.look()
+        known = informer.cache.get(Key("default", "same"))
+        slimmed.clear()
+        follower.told.clear()
+        await change(p, "change", "changed")
+        await change(p, "remake", "remade")
+        await informer.look()
+        assert sorted(follower.told) == ["+remade", "-remade", "~changed"]
+        assert sorted(slimmed) == ["changed", "remade"]
+        assert informer.cache.get(Key("default", "same")) is known

@@ -19,6 +19,7 @@ from homeport.client.protocol import Client, Key, Query
 from homeport.client.wire.rest import RestClient
 from homeport.client.wire.retry import Retry
 from homeport.runtime.cache import Cache
+from homeport.runtime.flag import Flag
 from homeport.runtime.informer import Informer
 
 NODE = Resource("", "v1", "Node", "nodes", namespaced=False)
@@ -182,7 +183,7 @@ class Remote:
     # -- for Remotes -------------------------------------------------------------------------------------------
 
     @property
-    def synced(self) -> asyncio.Event:
+    def synced(self) -> Flag:
         return self._nodes.synced
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote, urlencode
+from functools import lru_cache
+from urllib.parse import quote
 
 from homeport.api.meta import Object, Resource
 from homeport.client.errors import BadRequest
@@ -30,6 +31,7 @@ def collection_path(resource: Resource, namespace: str, *, write: bool = False) 
     return resource.path(segment(namespace))
 
 
+@lru_cache(maxsize=1024)
 def segment(name: str) -> str:
     """A name as part of a path. What would change the meaning of the path is refused, as client-go does."""
     if name in (".", "..") or "/" in name or "%" in name:
@@ -38,8 +40,18 @@ def segment(name: str) -> str:
 
 
 def with_query(path: str, pairs: list[tuple[str, str]]) -> str:
-    kept = [pair for pair in pairs if pair[1]]
-    return f"{path}?{urlencode(kept, quote_via=quote)}" if kept else path
+    kept = "&".join([f"{name}={_quoted(value)}" for name, value in pairs if value])
+    return f"{path}?{kept}" if kept else path
+
+
+def _quoted(value: str) -> str:
+    """Numbers and words stay as they are, and selectors come again and again."""
+    return value if value.isascii() and value.isalnum() else _quoted_once(value)
+
+
+@lru_cache(maxsize=1024)
+def _quoted_once(value: str) -> str:
+    return quote(value, safe="")
 
 
 def list_pairs(query: Query) -> list[tuple[str, str]]:
