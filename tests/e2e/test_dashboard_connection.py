@@ -158,6 +158,7 @@ def test_a_plane_that_is_killed_takes_nothing_that_was_typed(visit: Visit, site:
     expect(visit.page.get_by_text("The API server accepts it.")).to_be_visible()
     # In three steps, also after the restart: why a machine failed that has been deleted since.
     visit.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Timeline").click()
+    visit.page.get_by_role("button", name="Discard and leave").click()
     visit.page.get_by_label("Object").fill("lost-")
     expect(visit.page.locator(".timeline li")).to_contain_text("the image does not boot")
 
