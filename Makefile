@@ -39,10 +39,11 @@ test-all: $(DEV) ## everything that `make test` runs, and all long tests: real p
 campaign: $(DEV) ## controllers killed hundreds of times, rollouts on late caches: every seed (some 15 minutes)
 	@HOMEPORT_CAMPAIGN=1 $(BIN)/python -m pytest -n 2 --timeout 600 $$(grep -rl '^from campaign import' tests --include='test_*.py')
 
-check: $(DEV) ## ruff, mypy --strict of the package, tests and tools, import-linter
+check: $(DEV) ## ruff, mypy --strict of the package, tests and tools (for the oldest and the newest Python), import-linter
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
+	@$(BIN)/mypy --python-version 3.14 src
 	@$(BIN)/lint-imports
 
 gen: $(DEV) ## write the generated files anew (needs Go)

@@ -165,6 +165,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def _thread_ended(self, _: asyncio.Future[Any]) -> None:
         self.threads -= 1
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Without the limit of Python 3.12 and later: it is in virtual seconds, which pass while a thread works."""
+        await super().shutdown_default_executor()
+
 
 def run_virtual(main: Coroutine[Any, Any, T], *, seed: int = 0) -> T:
     """Runs `main` in virtual time, with the random module seeded: the same seed gives the same run."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from importlib import resources
-from importlib.abc import Traversable
+from importlib.resources.abc import Traversable
 
 from homeport.addons.catalogue.entry import Entry
 
