@@ -131,8 +131,9 @@ def ask(
     where: Where, name: str, work: Callable[[HttpClient, Key], Coroutine[Any, Any, T]], *refusals: type[Exception]
 ) -> T:
     """Does the work on the plane; what it refuses becomes a message."""
+    from homeport.app.denial import explain_denial
     from homeport.client.config import ConfigError
-    from homeport.client.errors import ApiError, NotFound
+    from homeport.client.errors import ApiError, Forbidden, NotFound
     from homeport.client.protocol import Key
 
     async def call(client: HttpClient) -> T:
@@ -147,6 +148,8 @@ def ask(
     try:
         _note_other_plane(where)
         return reach(where, call)
+    except Forbidden as error:
+        raise click.ClickException(explain_denial(error)) from error
     except Exception as error:
         if isinstance(error, (ApiError, ConfigError, *refusals)):
             raise click.ClickException(f"{error}{where.cure(error)}") from error

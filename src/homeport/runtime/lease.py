@@ -27,6 +27,10 @@ log = structlog.get_logger(__name__)
 LEASE = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 _WRITE = Write(field_manager="homeport-lease")
 _TICK = 0.001
+# Of a deleted record: its holder has not renewed it for so long, and no holder works on for longer without a renewal.
+# A record may have claimed years.
+_LONGEST_SECONDS = 300.0
+_QUIET_PERIODS = 2
 
 
 class LeaseLost(Exception):
@@ -121,6 +125,13 @@ class Lease:
         """While another process holds it: by whom, and what to do about that."""
         return {self.key: explain_wait(self.key, self._holder)} if self._holder else {}
 
+    @property
+    def stale(self) -> dict[Key, str]:
+        """As `waits`, if the holder has stopped to renew it and it does not expire nevertheless: its duration is too
+        long."""
+        quiet = self._clock.monotonic() - self._seen.since
+        return self.waits if self._seen.revision and quiet > _QUIET_PERIODS * self.timing.duration else {}
+
     def fence(self) -> float:
         """Called before every write: refuses once the lease may have passed to somebody else."""
         left = self.left
@@ -213,7 +224,7 @@ class Lease:
             lease = await self._client.get(LEASE, self.key)
         except NotFound:
             # The record was deleted, but its holder may not know that yet.
-            if not renewing and self._seen.revision and not self._outlived(asked):
+            if not renewing and self._seen.revision and not self._outlived(asked, _LONGEST_SECONDS):
                 return None
             return asked if await self._create() else None
         spec = lease.setdefault("spec", {})
@@ -297,9 +308,9 @@ class Lease:
             return False
         return self._outlived(asked)
 
-    def _outlived(self, asked: float) -> bool:
+    def _outlived(self, asked: float, longest: float = math.inf) -> bool:
         """`asked`: when the lease was requested. The response shows the state at that time, not the current one."""
-        return asked - self._seen.since > self._seen.duration
+        return asked - self._seen.since > min(self._seen.duration, longest)
 
     def _now(self) -> str:
         return rfc3339_micro(self._clock.now())

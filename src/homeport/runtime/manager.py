@@ -173,10 +173,11 @@ class Manager:
 
     def waits(self) -> dict[str, str]:
         """Leases of controllers that must not work beside these, and what to do about each; empty while we work. One
-        that another replica of ours holds is not among them."""
-        if self.ready.is_set() or not isinstance(self._tenure, _Joint | _After):
+        that another replica of ours holds is among them only if that has stopped to renew it."""
+        if self.ready.is_set() or self._tenure is None:
             return {}
-        return {f"Lease {key}": why for key, why in self._tenure.waits.items()}
+        found = self._tenure.waits if isinstance(self._tenure, _Joint | _After) else {}
+        return {f"Lease {key}": why for key, why in {**self._tenure.stale, **found}.items()}
 
     def unreadable(self) -> dict[str, str]:
         """Objects that don't fit their types, and why. Everything else is worked on: this process is well."""
@@ -304,6 +305,10 @@ class _Election:
         self.run = lease.keep
         self.leave = lease.release
 
+    @property
+    def stale(self) -> dict[Key, str]:
+        return self.lease.stale
+
 
 class _Joint:
     """A tenure under a Lease that others hold with us."""
@@ -317,6 +322,10 @@ class _Joint:
     @property
     def waits(self) -> dict[Key, str]:
         return self._common.waits
+
+    @property
+    def stale(self) -> dict[Key, str]:
+        return self._own.stale
 
     async def look(self) -> None:
         await self._common.look()
@@ -360,6 +369,10 @@ class _After:
     @property
     def waits(self) -> dict[Key, str]:
         return self._others.waits | (self._own.waits if isinstance(self._own, _Joint) else {})
+
+    @property
+    def stale(self) -> dict[Key, str]:
+        return self._own.stale
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:

@@ -102,6 +102,11 @@ class Shards:
         """All members act on the same table."""
         return self._next is not None and self._active == self._next
 
+    @property
+    def stale(self) -> dict[Key, str]:
+        """The Lease of all members, while another process holds it that has stopped to renew it."""
+        return self._mode.stale
+
     def mine(self, shard: str) -> bool:
         return bucket_of(shard) in self._held and self.lease.held and self._mode.held
 

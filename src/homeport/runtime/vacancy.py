@@ -12,7 +12,7 @@ import structlog
 from homeport.api.meta import Unstructured
 from homeport.client.absence import find_object
 from homeport.client.errors import ApiError
-from homeport.client.protocol import Client, Key
+from homeport.client.protocol import Client, Key, Query
 from homeport.runtime.clock import Clock, SystemClock
 from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming, explain_wait
 
@@ -51,13 +51,38 @@ class Vacancy:
             await asyncio.sleep(self._timing.retry_period)  # a poll by nature: a holder may be dead
 
     async def keep(self) -> None:
-        """Raises LeaseLost when one of them is held again: its holder does not ask whether we work."""
+        """Raises LeaseLost (in an ExceptionGroup) when one of them is held again: its holder does not ask whether we
+        work."""
+        async with asyncio.TaskGroup() as group:
+            for key in self._leases:
+                group.create_task(self._follow(key), name=f"lease {key}")
+
+    async def _follow(self, key: Key) -> None:
+        """Where it may not be watched, it is read: rarely, as these are many, and this goes on for ever."""
         while True:
-            for key in self._leases:  # in turn: they are many, and this goes on for ever
-                await asyncio.sleep(self._timing.retry_period)
-                with contextlib.suppress(ApiError):  # no answer does not make it held
-                    if why := await self._held(key):
-                        raise LeaseLost(f"Lease {key}: {why}")
+            pause = self._timing.retry_period
+            try:
+                await self._watch(key)
+            except ApiError as error:
+                log.debug("a lease of others is read, as it can't be watched", lease=str(key), error=str(error))
+                pause = self._timing.retry_period * len(self._leases)
+            await asyncio.sleep(pause)
+            with contextlib.suppress(ApiError):  # no answer does not make it held
+                self._insist(key, await self._held(key))
+
+    async def _watch(self, key: Key) -> None:
+        """Until the server ends the watch. Without a resourceVersion, it begins with the record as it is."""
+        query = Query(namespace=key.namespace, fields=f"metadata.name={key.name}")
+        async with self._client.watch(LEASE, query) as events:
+            async for event in events:
+                if event.type != "BOOKMARK":
+                    lease = None if event.type == "DELETED" else event.object
+                    self._insist(key, self._judge(key, lease, self._clock.monotonic()))
+
+    @staticmethod
+    def _insist(key: Key, why: str) -> None:
+        if why:
+            raise LeaseLost(f"Lease {key}: {why}")
 
     async def occupied(self) -> bool:
         """Looks at all of them: those that dead holders left behind expire together, and not one after the other."""
@@ -77,7 +102,9 @@ class Vacancy:
     async def _held(self, key: Key) -> str:
         """By whom it may be held, and what to do about that. Raises ApiError."""
         asked = self._clock.monotonic()
-        lease = await find_object(self._client, LEASE, key)
+        return self._judge(key, await find_object(self._client, LEASE, key), asked)
+
+    def _judge(self, key: Key, lease: Unstructured | None, asked: float) -> str:
         if not self._may_be_held(key, lease, asked):
             self._holders.pop(key, None)
             return ""

@@ -102,6 +102,27 @@ async def test_who_may_not_list_clusters_is_told_so_and_not_that_there_are_none(
         assert "you may not list ClusterDeployments or TenantClusters or Clusters in" in result.output, words
 
 
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [
+        (("top", "machines", "-A"), "list nutanixmachines.infrastructure.cluster.x-k8s.io in the whole cluster"),
+        (("top", "clusters"), "list nutanixmachines.infrastructure.cluster.x-k8s.io in namespace default"),
+        (("discover", "--secret", "prism"), "get secrets prism in namespace default"),
+        (("discover",), "list "),
+        (("plan", "-f", "examples/02-cluster/cluster.yaml"), "list namespaces in the whole cluster"),
+        (("heal", "deck"), "get machines.cluster.x-k8s.io deck in namespace default"),
+    ],
+)
+async def test_a_missing_right_is_named_with_whom_to_ask(
+    words: tuple[str, ...], missing: str, served: tuple[Plane, Path]
+) -> None:
+    result = await run(visitor(served[1]), *words)
+    assert result.exit_code == 1, result.output
+    assert f"you (user 'visitor') may not {missing}" in result.output
+    assert "ask an administrator of the cluster for a " in result.output
+    assert "is forbidden: User" not in result.output
+
+
 def test_a_plane_that_is_down_is_named_with_the_command_that_starts_it(tmp_path: Path) -> None:
     (tmp_path / "state.db").touch()
     entry = {"name": "x", "cluster": {"server": "https://127.0.0.1:1"}}

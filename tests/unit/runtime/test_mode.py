@@ -10,7 +10,7 @@ import pytest
 
 from homeport.client.absence import find_object
 from homeport.client.errors import Forbidden
-from homeport.client.protocol import Client, Key, MergePatch
+from homeport.client.protocol import Client, Key, MergePatch, Query
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.controller import Controller
 from homeport.runtime.lease import LEASE, LeaseLost, LeaseTiming
@@ -106,6 +106,29 @@ class Blind(Slow):
         if key in SPLIT.leases:
             raise Forbidden("no Leases for you")
         return await self._client.get(kind, key)
+
+
+class Counting:
+    """Counts requests about Leases of the others; where `watched` is False, they may not be watched."""
+
+    def __init__(self, client: Client, *, watched: bool = True) -> None:
+        self._client = client
+        self._watched = watched
+        self.asked = 0
+
+    async def get(self, kind: Any, key: Key) -> Any:
+        self.asked += key in SPLIT.leases
+        return await self._client.get(kind, key)
+
+    def watch(self, kind: Any, query: Query, **options: Any) -> Any:
+        if query.fields:
+            self.asked += 1
+            if not self._watched:
+                raise Forbidden("no Leases for you")
+        return self._client.watch(kind, query, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
 
 async def scene_of(p: Plane) -> Scene:
@@ -355,6 +378,61 @@ async def test_one_that_does_all_the_work_stops_when_those_that_do_parts_of_it_c
         with pytest.raises(LeaseLost):
             manager.fence()
         assert await _holder(p, ELECTED_KEY) == ""
+        await scene.leave("alone")
+
+
+@virtual
+async def test_whoever_works_hears_of_those_that_come_back_at_once_and_asks_for_nothing_until_then() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        await _have_lease(p, SPLIT.leases[0], "dead")
+        client = Counting(p.server.client())
+        manager = scene.join("alone", ELECTED, before=SPLIT.leases, client=cast(Client, client))
+        await asyncio.sleep(60)
+        assert scene.who_worked() == {"alone"}
+        before = client.asked
+        await p.client.delete(LEASE, SPLIT.leases[0])  # that of a dead one
+        await asyncio.sleep(3600)
+        assert client.asked - before <= 2 * 2 * 12, "one watch of each, renewed after five minutes or more"
+        assert scene.who_worked() == {"alone"}
+        await _have_lease(p, SPLIT.leases[1], "b1")
+        await asyncio.sleep(0.5)
+        with pytest.raises(LeaseLost):
+            manager.fence()
+        await scene.leave("alone")
+
+
+@virtual
+async def test_where_leases_of_others_may_not_be_watched_they_are_read() -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        client = Counting(p.server.client(), watched=False)
+        manager = scene.join("alone", ELECTED, before=SPLIT.leases, client=cast(Client, client))
+        await asyncio.sleep(10)
+        assert scene.who_worked() == {"alone"}
+        await _have_lease(p, SPLIT.leases[1], "b1")
+        await asyncio.sleep(10)
+        with pytest.raises(LeaseLost):
+            manager.fence()
+        await scene.leave("alone")
+
+
+@pytest.mark.parametrize("mode", MODES)
+@virtual
+async def test_a_lease_for_years_is_reported_and_who_deletes_it_need_not_wait(mode: Mode) -> None:
+    async with plane() as p:
+        scene = await scene_of(p)
+        await _have_lease(p, ELECTED_KEY, "harbour-7", seconds=315_360_000)
+        manager = scene.join("alone", mode)
+        await asyncio.sleep(10)
+        assert manager.waits() == {}, "it may be a replica that works"
+        await asyncio.sleep(3600)
+        assert scene.who_worked() == set()
+        assert f"kubectl delete lease -n {ELECTED_KEY.namespace} {ELECTED_KEY.name}" in str(manager.waits())
+        await p.client.delete(LEASE, ELECTED_KEY)
+        await asyncio.sleep(10)
+        assert scene.who_worked() == {"alone"}
+        assert manager.waits() == {}
         await scene.leave("alone")
 
 

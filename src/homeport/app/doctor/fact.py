@@ -9,7 +9,7 @@ from typing import Any
 from homeport.api.meta import Unstructured
 from homeport.app.doctor.diagnosis import Commands
 from homeport.app.doctor.probe import Probe
-from homeport.app.report.description import Description
+from homeport.app.report.description import Description, Finding
 from homeport.capi.contract import failure
 from homeport.capi.name import NEGATIVE
 from homeport.capi.object.cause import complaint, is_waiting
@@ -80,6 +80,7 @@ class Facts:
     commands: Commands = field(default_factory=Commands)
     probes: Sequence[Probe] = ()
     webhooks: Sequence[Unstructured] = ()  # configurations of an installation's own webhooks
+    waits: Sequence[Finding] = ()  # controllers of an installation that wait for a Lease
     around: Sequence[Unstructured] = ()  # also what belongs to no cluster yet: a reference may mean it
 
     def of_kind(self, *kinds: str) -> list[Unstructured]:

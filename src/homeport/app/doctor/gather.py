@@ -14,7 +14,8 @@ from homeport.app.doctor.diagnosis import Commands
 from homeport.app.doctor.fact import Facts, Workload
 from homeport.app.doctor.probe import probe
 from homeport.app.plane.instance import STATUS_PATH
-from homeport.app.report.description import Description
+from homeport.app.report.description import Description, Finding
+from homeport.app.report.lease import find_waits, read_deployments, read_leases
 from homeport.app.report.webhook import read_webhooks
 from homeport.app.tree.read import Found, Reader
 from homeport.capi.remote import kubeconfig
@@ -56,8 +57,14 @@ async def gather(
         commands,
         await probe(client, belonging, _dial(plane)) if ask_providers and plane is not None else [],
         await read_webhooks(client) if plane is None else [],
+        await _waits(client) if plane is None else [],
         objects,
     )
+
+
+async def _waits(client: HttpClient) -> list[Finding]:
+    deployments = await read_deployments(client)
+    return find_waits(deployments, await read_leases(client), SystemClock().now()) if deployments else []
 
 
 def _dial(plane: Description) -> DialOptions:

@@ -137,7 +137,8 @@ def common_rules(lease: str) -> list[Rule]:
     ]
 
 
-def layout_rules(leases: Iterable[Key]) -> list[Rule]:
+def layout_rules(leases: Iterable[Key], *, split: bool) -> list[Rule]:
     """Of all Deployments: those of the split layout give back the Lease that they hold together when the last of them
-    ends, and the combined one begins when none of them works."""
-    return [Rule(LEASE.group, (LEASE.plural,), ("get",), tuple(sorted({each.name for each in leases})))]
+    ends, and the combined one works while none of them does."""
+    verbs = ("get",) if split else ("get", "watch")
+    return [Rule(LEASE.group, (LEASE.plural,), verbs, tuple(sorted({each.name for each in leases})))]

@@ -30,8 +30,9 @@ def needs_of(manager: Manager) -> list[Need]:
         key = manager.common.key
         found[Need(("create",), LEASE, key.namespace)] = None
         found[Need(("get", "update"), LEASE, key.namespace, key.name)] = None
-    others = (*manager.before, *(manager.common.leases if manager.common is not None else ()))
-    found |= {Need(("get",), LEASE, each.namespace, each.name): None for each in others}
+    found |= {Need(("get", "watch"), LEASE, each.namespace, each.name): None for each in manager.before}
+    if manager.common is not None:
+        found |= {Need(("get",), LEASE, each.namespace, each.name): None for each in manager.common.leases}
     for informer in manager.informers:
         found[Need(("list", "watch"), informer.resource, informer.query.namespace)] = None
     found[Need(("create", "patch"), EVENT)] = None

@@ -65,7 +65,7 @@ class Plan:
 
     async def _access(self, placement: Placement) -> list[Json]:
         named = [Rule("", ("namespaces",), ("get",), (placement.lease[0],))]
-        named += layout_rules(split_leases(self.platform.components))
+        named += layout_rules(split_leases(self.platform.components), split=placement.split)
         rules, own = merged([*await cluster_rules(self.platform, placement), *named]), lease_rules()
         if placement.home:
             needs = webhook.needs_of(self.platform.definitions(), SYSTEM_NAMESPACE)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.app.denial import explain_denial
 from homeport.app.tree.read import Reader
 from homeport.client.errors import Forbidden
 from homeport.client.protocol import Client, Query
@@ -56,8 +57,7 @@ async def _listed(client: Client, kind: Resource, namespace: str) -> list[Unstru
     try:
         found = list((await client.list(kind, Query(namespace=namespace))).items)
     except Forbidden as error:
-        where = f" in namespace {namespace}" if namespace else ""
-        raise NotReadable(f"the plan needs the right to list {kind.plural}{where}: {error}") from error
+        raise NotReadable(f"the plan reads all objects of the namespaces, but {explain_denial(error)}") from error
     for each in found:
         each.setdefault("apiVersion", kind.api_version)
         each.setdefault("kind", kind.kind)

@@ -7,18 +7,17 @@ from typing import TypeVar
 from homeport.api.butler.v1alpha1 import TenantCluster
 from homeport.api.cluster.v1beta2 import Cluster
 from homeport.api.k0rdent.v1beta1 import ClusterDeployment
-from homeport.api.meta import Object, Resource
+from homeport.api.meta import Object, Unstructured
+from homeport.app.denial import explain_denial
 from homeport.app.report.clusterstate import states_of
 from homeport.app.report.description import Description, Finding, PartState
+from homeport.app.report.lease import find_waits, read_deployments, read_leases
 from homeport.app.report.progress import progress
 from homeport.app.report.webhook import distrust, read_webhooks
 from homeport.client.errors import Forbidden, NotFound
 from homeport.client.protocol import Client, Query
 
 O = TypeVar("O", bound=Object)
-
-_DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
-_OURS = "app.kubernetes.io/name=homeport"
 
 
 class NotInstalled(Exception):
@@ -36,8 +35,10 @@ async def describe_installation(client: Client, now: float, namespace: str = "")
     deployments = await _read(client, ClusterDeployment, namespace, refused)
     states = states_of(clusters, [*tenants, *deployments], now)
     stuck, under_way = progress([], states)
-    parts = await _parts(client)
-    down = [Finding("Deployment", part.name, part.error) for part in parts if part.error]
+    installed = await read_deployments(client)
+    parts = [_part(each) for each in installed]
+    down = find_waits(installed, await read_leases(client), now) if installed else []
+    down += [Finding("Deployment", part.name, part.error) for part in parts if part.error]
     asked = await read_webhooks(client)
     down += [Finding(str(each["kind"]), each.name, why) for each in asked if (why := distrust(each, now))]
     return Description(
@@ -60,20 +61,13 @@ async def _read(client: Client, kind: type[O], namespace: str, refused: dict[str
     except NotFound:
         return []
     except Forbidden as error:
-        refused[kind.__resource__.kind] = str(error)
+        refused[kind.__resource__.kind] = explain_denial(error)
         return []
 
 
-async def _parts(client: Client) -> list[PartState]:
-    """The Deployments of an installation. Users of clusters often may not see them."""
-    try:
-        found = (await client.list(_DEPLOYMENT, Query(labels=_OURS))).items
-    except (Forbidden, NotFound):
-        return []
-    made = []
-    for each in found:
-        desired = int((each.get("spec") or {}).get("replicas") or 0)
-        ready = int((each.get("status") or {}).get("readyReplicas") or 0)
-        wrong = "" if ready >= desired else f"{ready} of {desired} replicas are ready"
-        made.append(PartState(f"{each.namespace}/{each.name}", f"{ready} of {desired} replicas ready", error=wrong))
-    return made
+def _part(deployment: Unstructured) -> PartState:
+    desired = int((deployment.get("spec") or {}).get("replicas") or 0)
+    ready = int((deployment.get("status") or {}).get("readyReplicas") or 0)
+    wrong = "" if ready >= desired else f"{ready} of {desired} replicas are ready"
+    name = f"{deployment.namespace}/{deployment.name}"
+    return PartState(name, f"{ready} of {desired} replicas ready", error=wrong)

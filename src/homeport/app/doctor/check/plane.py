@@ -38,6 +38,12 @@ def untrusted_webhook(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis("WebhookNotTrusted", "plane", str(each["kind"]), each.name, why, look)
 
 
+def waiting_controllers(facts: Facts) -> Iterator[Diagnosis]:
+    for each in facts.waits:
+        look = facts.commands.kubectl("get", "leases", "-A")
+        yield Diagnosis("LeaseHeld", "plane", each.kind, each.object, each.message, look)
+
+
 def paused(facts: Facts) -> Iterator[Diagnosis]:
     for obj in facts.of_kind("Cluster"):
         if (obj.get("spec") or {}).get("paused"):
@@ -48,4 +54,4 @@ def paused(facts: Facts) -> Iterator[Diagnosis]:
             yield Diagnosis("Paused", "plane", "Cluster", f"{obj.namespace}/{obj.name}", text, change, serious=False)
 
 
-CHECKS = (crashed_part, stepped_back, unreadable_kind, untrusted_webhook, paused)
+CHECKS = (crashed_part, stepped_back, unreadable_kind, untrusted_webhook, waiting_controllers, paused)
