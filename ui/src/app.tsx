@@ -9,7 +9,7 @@ import { may, get } from "./request";
 import { begin, lapsed, leave, problem, user } from "./session";
 import { choose, home, space, spaces } from "./space";
 import { Side } from "./side";
-import { connect, link } from "./stream";
+import { connect, link, stale } from "./stream";
 import { Dialog, Notices, report } from "./ui";
 import { Cluster } from "./page/cluster";
 import { Create } from "./page/create";
@@ -53,7 +53,7 @@ function App() {
         <a class="brand" href="#/"><img src="icon.svg" alt="" width="22" height="22" /> Homeport</a>
         <button type="button" class="search" onClick={() => { searching.value = true; }}>Go to … <kbd>Ctrl K</kbd></button>
         <label class="space">Namespace <Spaces /></label>
-        <span class={`link ${link.value}`} role="status">{LINKS[link.value]}</span>
+        <Freshness />
         <button type="button" aria-label={shade === "dark" ? "Light theme" : "Dark theme"} onClick={() => setShade(shade === "dark" ? "light" : "dark")}>{shade === "dark" ? "☀" : "☾"}</button>
         <span class="who" title={user.value}>{user.value}</span>
         <button type="button" onClick={() => abandon(() => void leave())}>Log out</button>
@@ -66,6 +66,13 @@ function App() {
       </div>
     </>
   );
+}
+
+/** Whether what is shown is up to date, and if not, from when it is. */
+function Freshness() {
+  if (link.value !== "open" || !stale.value) return <span class={`link ${link.value}`} role="status">{LINKS[link.value]}</span>;
+  const { since, why } = stale.value;
+  return <span class="link lost" role="status" title={why}>old data, of {new Date(since * 1000).toLocaleTimeString()}: {why}</span>;
 }
 
 function Spaces() {

@@ -4,19 +4,23 @@ import { Socket, type Link, type Message } from "./socket";
 import { back, key, ended } from "./session";
 
 export const link = signal<Link>("connecting");
+/** What the page shows is from that time (seconds since 1970): the API server does not answer. */
+export const stale = signal<{ since: number; why: string } | null>(null);
 type Handler = (message: Message) => void;
 
 const handlers = new Map<number, Handler>();
 let last = 0;
 let post: ((message: object) => void) | null = null;
 
-function receive(message: Message & { link?: Link; why?: string }): void {
+function receive(message: Message & { link?: Link; why?: string; stale?: { since: number; why: string } | null }): void {
   if (message.link !== undefined) {
     link.value = message.link;
+    if (message.link !== "open") stale.value = null; // the link itself tells it
     if (message.link === "ended") ended(message.why || undefined);
     return;
   }
-  handlers.get(message.id ?? 0)?.(message);
+  if (message.stale !== undefined) stale.value = message.stale;
+  else handlers.get(message.id ?? 0)?.(message);
 }
 
 /** The one script that the page may start, whoever asks. */

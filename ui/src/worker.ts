@@ -6,6 +6,7 @@ type Asked = { key?: string; open?: string; id?: number; with?: unknown; close?:
 
 let socket: Socket | null = null;
 let link: Link = "connecting";
+let stale: unknown = null; // of the last message about it
 let last = 0;
 const ports = new Set<MessagePort>();
 const owners = new Map<number, { port: MessagePort; id: number }>();
@@ -17,11 +18,17 @@ function start(key: string): Socket {
     url.href,
     key,
     (message: Message) => {
+      if (message.stale !== undefined) {
+        stale = message.stale;
+        for (const port of ports) port.postMessage({ stale });
+        return;
+      }
       const owner = owners.get(message.id ?? 0);
       owner?.port.postMessage({ ...message, id: owner.id });
     },
     (state, why) => {
       link = state;
+      stale = null; // after a greeting the server tells it again
       for (const port of ports) port.postMessage({ link: state, why });
     },
   );
@@ -36,6 +43,7 @@ self.onconnect = (event) => {
       if (socket === null) socket = start(data.key);
       else socket.use(data.key);
       port.postMessage({ link });
+      port.postMessage({ stale });
     } else if (data.seen) {
       socket?.seen();
     } else if (data.bye) {

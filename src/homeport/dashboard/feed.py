@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from homeport.api.meta import Resource, Unstructured
 from homeport.client.protocol import Client, Key, Query
+from homeport.dashboard.contact import Stale
 from homeport.dashboard.right import Rights
 from homeport.runtime.cache import key_of
 from homeport.runtime.informer import Informer
 from homeport.runtime.permission import Need
+from homeport.runtime.task import cancel
 
 Changed = Callable[[Key, Unstructured | None], None]  # None: it is gone
+GRACE_SECONDS = 3.0  # a watch that ends is followed by the next one
 _NOTHING = Key("", "")  # that something is different, but no object
 
 
@@ -24,11 +28,12 @@ class Feed:
         self.namespace = namespace
         self._informer: Informer[Unstructured] = Informer(client, resource, Query(namespace=namespace), measured=False)
         self._informer.on_change(self._call)
-        self._informer.on_trouble = self._tell_problem
+        self._informer.on_trouble = self._note_trouble
         self._informer.on_sync(self._tell_problem)
         self._listeners: list[Changed] = []
         self._denied = ""
         self._told = ""
+        self._troubled = 0.0  # since when it can't follow, in seconds since 1970
         self._rights = rights
         self._right = rights.hold(Need(("watch",), resource, namespace), self._judge)
         self._task = asyncio.create_task(self._informer.run())
@@ -40,6 +45,29 @@ class Feed:
     @property
     def problem(self) -> str:
         return self._denied or ("" if self._informer.synced.is_set() else self._informer.error)
+
+    def look(self) -> Stale | None:
+        """Since when its objects are not followed. While it tells a problem, it shows nothing that could be old."""
+        if self._informer.listed.is_set() and not self._informer.error:
+            self._troubled = 0.0
+        elif self._troubled and not self.problem and len(self._informer.cache):
+            if time.time() - self._troubled > GRACE_SECONDS:
+                return Stale(self._troubled, self._informer.error or f"{self.resource.plural} are being read again")
+        return None
+
+    def resume(self, since: float) -> None:
+        """The API server answers again: a watch that is still open may be one that leads to nowhere."""
+        self._troubled = min(since, self._troubled or since)
+        self._informer.relist()
+        self._task = asyncio.create_task(self._rerun(self._task))
+
+    async def _rerun(self, before: asyncio.Task[None]) -> None:
+        await cancel(before)
+        await self._informer.run()
+
+    def _note_trouble(self) -> None:
+        self._troubled = self._troubled or time.time()
+        self._tell_problem()
 
     @property
     def objects(self) -> Sequence[Unstructured]:

@@ -16,6 +16,7 @@ from homeport.client.config import Config
 from homeport.client.errors import ApiError
 from homeport.client.http import HttpClient
 from homeport.client.restmapper import RestMapper
+from homeport.dashboard.contact import Stale
 from homeport.dashboard.feed import Changed, Feed
 from homeport.dashboard.right import Rights
 from homeport.dashboard.tree.shared import SharedTrees
@@ -24,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 LINGER_SECONDS = 30.0  # a page that is left and opened again finds its data still there
 MOST_FEEDS = 200
+LOOK_SECONDS = 1.0  # between two looks whether what is shown is old
 _REVIEW = Resource("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
 
 
@@ -44,7 +46,9 @@ class Person:
         self._kinds: list[Resource] | None = None
         self._kinds_at = -math.inf  # when they were asked for
         self._kinds_lock = asyncio.Lock()
-        self._tasks = [asyncio.create_task(self.rights.run()), asyncio.create_task(self._foresee())]
+        self.stale: Stale | None = None  # what is shown is old
+        self.on_stale: list[Callable[[], None]] = []  # called when that changes
+        self._tasks = [asyncio.create_task(each) for each in (self.rights.run(), self._foresee(), self._look())]
 
     async def kinds(self, *, fresh: bool = False) -> list[Resource]:
         """What the API server serves; with `fresh`, now. Raises ApiError."""
@@ -61,6 +65,21 @@ class Person:
         """Every page asks for the kinds: they are there when the browser has read its script."""
         with contextlib.suppress(ApiError):
             await self.kinds()
+
+    async def _look(self) -> None:
+        while True:
+            away = self.rights.contact.stale
+            await asyncio.sleep(LOOK_SECONDS)
+            now = self.rights.contact.stale
+            if away is not None and now is None:
+                for feed in self._feeds.values():
+                    feed.resume(away.since)
+            behind = [found for feed in self._feeds.values() if (found := feed.look()) is not None]
+            found = now or min(behind, key=lambda each: each.since, default=None)
+            if found != self.stale:
+                self.stale = found
+                for told in list(self.on_stale):
+                    told()
 
     def listen(self, resource: Resource, namespace: str, changed: Changed) -> Feed:
         """Raises TooMany. `leave` ends it."""

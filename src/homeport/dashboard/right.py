@@ -15,6 +15,7 @@ import structlog
 
 from homeport.client.errors import ApiError, Forbidden, Unauthorized
 from homeport.client.protocol import Client
+from homeport.dashboard.contact import Contact
 from homeport.runtime.permission import EVERYWHERE, Need, Rules, ask_singly, read_rules
 
 log = structlog.get_logger(__name__)
@@ -41,6 +42,7 @@ class Rights:
     """`run` checks what is held. `rejected` is called when the API server no longer accepts the credential."""
 
     def __init__(self, client: Client, rejected: Callable[[], None]) -> None:
+        self.contact = Contact()
         self._client = client
         self._rejected = rejected
         self._held: set[Held] = set()
@@ -76,7 +78,8 @@ class Rights:
         try:
             if not held:
                 return
-            rules = await read_rules(self._client, namespace or EVERYWHERE)
+            with self.contact.question():
+                rules = await read_rules(self._client, namespace or EVERYWHERE)
             await self._look(held, rules)
         except Unauthorized:
             raise

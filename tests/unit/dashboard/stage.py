@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,9 +81,11 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(tmp_path: Path) -> AsyncIterator[Stage]:
+async def open_stage(tmp_path: Path, way: Callable[[str], Awaitable[str]] | None = None) -> AsyncIterator[Stage]:
+    """`way` gives the address at which the dashboard reaches the API server, instead of its own."""
     server = await EmbeddedServer.open(None, PKI.ensure(tmp_path / "pki"))
-    server.pki.write_kubeconfig(tmp_path / "config", await server.serve())
+    url = await server.serve()
+    server.pki.write_kubeconfig(tmp_path / "config", url if way is None else await way(url))
     config = load(tmp_path / "config")
     clock = Clock()
     sessions = Sessions(lambda: clock.now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -67,9 +68,14 @@ class _Stream:
         self._person = person
         self._session = session
         self._topics: dict[int, asyncio.Task[None]] = {}
+        self._aged = asyncio.Event()  # what is shown became old, or is up to date again
+        self._aging = asyncio.create_task(self._tell_stale())
+        person.on_stale.append(self._aged.set)
 
     async def run(self) -> None:
         await self._send({"hello": True})
+        if self._person.stale is not None:
+            self._aged.set()
         async for message in self._socket:
             if message.type is not WSMsgType.TEXT:
                 continue
@@ -113,12 +119,21 @@ class _Stream:
             log.exception("a subscription of the dashboard failed", topic=name)
             await self._send({"id": number, "error": "the dashboard failed: see the log of the plane"})
 
+    async def _tell_stale(self) -> None:
+        while True:
+            await self._aged.wait()
+            self._aged.clear()
+            stale = self._person.stale
+            with contextlib.suppress(ConnectionError):  # the browser is gone
+                await self._send({"stale": None if stale is None else {"since": stale.since, "why": stale.why}})
+
     async def _send(self, content: dict[str, Any]) -> None:
         if not self._socket.closed:
             await self._socket.send_str(orjson.dumps(content).decode())
 
     async def close(self) -> None:
-        tasks = list(self._topics.values())
+        self._person.on_stale.remove(self._aged.set)
+        tasks = [self._aging, *self._topics.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
