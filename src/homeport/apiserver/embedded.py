@@ -24,6 +24,7 @@ from homeport.apiserver.auth.token.file import load_tokens
 from homeport.apiserver.auth.token.request import TokenRequests
 from homeport.apiserver.auth.token.serviceaccount import ServiceAccounts
 from homeport.apiserver.crds import ConversionHook, CustomResources, DefinitionStrategy
+from homeport.apiserver.fresh import Fresh
 from homeport.apiserver.http.server import HttpServer
 from homeport.apiserver.http.webhook import WebhookCaller
 from homeport.apiserver.kinds import builtin_kinds, seed_objects
@@ -47,6 +48,8 @@ from homeport.store import AesGcm, History, Store
 # What holds credentials is encrypted on disk.
 SEALED = frozenset({"secrets"})
 SERVICE_NETWORK = "10.96.0.0/16"
+# What servers in memory begin with, by their service network.
+_fresh: dict[str, Fresh] = {}
 
 
 class EmbeddedServer:
@@ -116,6 +119,7 @@ class EmbeddedServer:
         """
         cipher = AesGcm(pki.secrets_key)
         kept = history or History()
+        known = _fresh.get(service_network) if database is None and copy_of is None else None
         store = await Store.open(
             database,
             cipher=cipher,
@@ -124,18 +128,25 @@ class EmbeddedServer:
             history=kept,
             clock=clock,
             copy_of=copy_of,
+            past=known.changes(clock()) if known is not None else (),
             reserve=not simulated,
         )
         kept_trail = Trail(trail, clock, partial(_namespace_uid, store)) if trail is not None else None
         server = cls(store, pki, clock, AuditLog(audit) if audit is not None else None, service_network, kept_trail)
-        await server._prepare()
+        server._follow()
+        if known is None:
+            await server._prepare()
+            if database is None and copy_of is None and not store.compacted:
+                _fresh[service_network] = Fresh(store.past())
         return server
 
-    async def _prepare(self) -> None:
-        """What has to be there before the first request."""
+    def _follow(self) -> None:
         self._webhooks.follow()
         self.aggregator.follow(self.store)
         self.custom.start()
+
+    async def _prepare(self) -> None:
+        """What has to be there before the first request."""
         client = self.client()
         for obj, kind in seed_objects(service_address=self.builtin.allocator.first_address):
             if self.store.get(kind.qualified, _name(obj)) is None:

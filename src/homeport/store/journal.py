@@ -52,6 +52,9 @@ class Journal:
         if len(changes) > _RECENT_CHANGES:
             _forget_memos(changes[-_RECENT_CHANGES - 1])
 
+    def all(self) -> list[Change]:
+        return list(self._changes)
+
     def since(self, bucket: str, after: int, prefix: str) -> list[Change]:
         """The changes of a bucket with a revision greater than `after`, oldest first."""
         found: list[Change] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -88,16 +88,18 @@ class Store:
         lag_limit: int = 20_000,
         clock: Callable[[], float] = time.time,
         copy_of: Path | None = None,
+        past: Sequence[Change] = (),
         reserve: bool = True,
     ) -> Self:
         """Open or make the database at `path`; None keeps everything in memory, with the same semantics, and begins
-        with what is in the file `copy_of`, which a `backup` made.
+        with what is in the file `copy_of`, which a `backup` made, or as if `past` had just been committed.
 
         `sealed` names the buckets whose values are encrypted with `cipher`. `lag_limit` is how many live
         changes a watcher may leave unread. `reserve` False: no disk space is put aside for deletions on a full disk.
         """
         if path is None:
-            return cls(await _in_memory(copy_of, cipher, sealed), history, lag_limit, clock, cipher, sealed)
+            loaded_copy = await _in_memory(copy_of, past, clock(), cipher, sealed)
+            return cls(loaded_copy, history, lag_limit, clock, cipher, sealed)
         lock = Lock.take(path)
         loaded: list[Loaded] = []
         committer = Committer(
@@ -167,6 +169,10 @@ class Store:
     def buckets(self) -> list[str]:
         """The buckets that hold something, sorted."""
         return sorted(bucket for bucket, table in self._tables.items() if len(table))
+
+    def past(self) -> list[Change]:
+        """The committed changes that are kept, oldest first."""
+        return self._journal.all()
 
     def stats(self) -> Stats:
         return Stats(
@@ -364,10 +370,23 @@ class Store:
             raise StoreUnavailable("the store is closed")
 
 
-async def _in_memory(copy_of: Path | None, cipher: Cipher | None, sealed: frozenset[str]) -> Loaded:
+async def _in_memory(
+    copy_of: Path | None, past: Sequence[Change], now: float, cipher: Cipher | None, sealed: frozenset[str]
+) -> Loaded:
     if sealed and cipher is None:
         raise ValueError(f"buckets to seal ({', '.join(sorted(sealed))}) need a cipher")
-    return Loaded({}, [], 0, 0) if copy_of is None else await asyncio.to_thread(_read_copy, copy_of, cipher, sealed)
+    return _replayed(past, now) if copy_of is None else await asyncio.to_thread(_read_copy, copy_of, cipher, sealed)
+
+
+def _replayed(past: Sequence[Change], now: float) -> Loaded:
+    objects: dict[str, dict[str, Record]] = {}
+    for change in past:
+        bucket = objects.setdefault(change.bucket, {})
+        if change.record is None:
+            del bucket[change.name]
+        else:
+            bucket[change.name] = change.record
+    return Loaded(objects, [(change, now) for change in past], 0, past[-1].revision if past else 0)
 
 
 def _read_copy(path: Path, cipher: Cipher | None, sealed: frozenset[str]) -> Loaded:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import os
+import ssl
+import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -38,6 +41,23 @@ class Identity:
     def pem(self) -> bytes:
         """Both in one text, as `ssl.SSLContext.load_cert_chain` reads it from one file."""
         return self.key + self.certificate
+
+
+def load_pair(context: ssl.SSLContext, pem: bytes) -> None:
+    """Key and certificate from memory. OpenSSL reads them from files alone: this one is in memory where there is such a
+    thing, and gone again at once."""
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile(prefix="homeport-") as file:
+            file.write(pem)
+            file.flush()
+            context.load_cert_chain(file.name)
+        return
+    descriptor = os.memfd_create("homeport")
+    try:
+        os.write(descriptor, pem)
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def make_key() -> EcKey:

@@ -14,7 +14,6 @@ from cryptography.x509.oid import NameOID
 from homeport.apiserver.auth import certificate as certs
 from homeport.machinery.protowire import Value, field, nested, number_of, parse
 from homeport.sim.hosted.datastore import Datastores
-from homeport.sim.hosted.health import load_pair
 from homeport.sim.hosted.keyspace import READ, WRITE, Keyspace, KeyValue, Permission, Refused
 from homeport.sim.hosted.program import Program, ProgramError, parse_bundle
 from homeport.sim.machine.etcdwire.grpc import Call, Status
@@ -51,7 +50,7 @@ class EtcdPort(GrpcPort):
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["h2"])
-        load_pair(context, certs.key_pem(key) + program.file("cert-file"))
+        certs.load_pair(context, certs.key_pem(key) + program.file("cert-file"))
         if program.switch("client-cert-auth") or program.flag("trusted-ca-file"):
             trusted = program.file("trusted-ca-file")
             self.authorities = parse_bundle(trusted, program.flag("trusted-ca-file"))

@@ -6,7 +6,6 @@ import asyncio
 import datetime
 import socket
 import ssl
-import tempfile
 
 from homeport.apiserver.auth import certificate as certs
 from homeport.apiserver.auth.certificate import Issuer
@@ -67,13 +66,5 @@ def self_signed(now: datetime.datetime) -> ssl.SSLContext:
     key = certs.make_key()
     issued = Issuer(certs.sign_ca(key, now), key).server(["localhost", "127.0.0.1"], now)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_pair(context, issued.pem)
+    certs.load_pair(context, issued.pem)
     return context
-
-
-def load_pair(context: ssl.SSLContext, pem: bytes) -> None:
-    """OpenSSL reads certificates from files alone; this one is gone again at once."""
-    with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
-        file.write(pem)
-        file.flush()
-        context.load_cert_chain(file.name)

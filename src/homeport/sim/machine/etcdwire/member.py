@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import tempfile
 from collections.abc import Callable
 from typing import Protocol
 
+from homeport.apiserver.auth.certificate import load_pair
 from homeport.machinery.protowire import field, nested, number_of, parse
 from homeport.runtime.clock import Clock
 from homeport.sim.machine.etcdwire.grpc import Call, Status
@@ -64,16 +64,14 @@ class EtcdService(GrpcPort):
         if self._tls is None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.num_tickets = 1  # as Go's servers
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(cadata=self._authority.pem.decode())
             context.set_alpn_protocols(["h2"])
             issued = self._authority.issuer.server(
                 ["localhost", "127.0.0.1", "::1", self._node, *self._hosts()], now_of(self._clock)()
             )
-            with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
-                file.write(issued.pem)
-                file.flush()
-                context.load_cert_chain(file.name)
+            load_pair(context, issued.pem)
             self._tls = context
         return self._tls
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from homeport.api.meta import Resource
 from homeport.client.errors import ApiError
@@ -53,7 +53,7 @@ async def run_init(machine: Machine, documents: Documents, skipped: frozenset[st
     say(f'[certs] Using certificateDir folder "{facts.configuration["certificatesDir"]}"')
     registration = registration_of(machine, registering, facts, control_plane=True)
     check_kubelet(machine, registration)
-    cluster = await start_cluster(machine, facts, given)
+    cluster = await start_cluster(machine, facts, given, [registering.name, address, *machine.host.addresses])
     write_kubeconfigs(machine, cluster)
     vip = write_manifests(machine, facts, address, port)
     if not facts.external_etcd:
@@ -113,8 +113,11 @@ def check_kubelet(machine: Machine, registration: Registration) -> None:
         ) from problem
 
 
-async def start_cluster(machine: Machine, facts: Facts, given: ControlPlaneCertificates) -> WorkloadCluster:
-    hosts = [facts.endpoint[0], *facts.cert_sans, addon.service_address(facts, 1)]
+async def start_cluster(
+    machine: Machine, facts: Facts, given: ControlPlaneCertificates, names: Iterable[str] = ()
+) -> WorkloadCluster:
+    """`names`: what the certificate of its first control plane is good for, besides those of the configuration."""
+    hosts = [facts.endpoint[0], *facts.cert_sans, addon.service_address(facts, 1), *names]
     pki = ClusterPki.of(given.cluster, given.signing_key, hosts, machine.clock)
     cluster = await WorkloadCluster.start(facts, pki, given.etcd, machine.network, machine.clock, machine.pace.rng)
     machine.cluster = cluster

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ssl
-import tempfile
 from collections.abc import Callable
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
+from homeport.apiserver.auth.certificate import load_pair
 from homeport.machinery.talos.certificate import KeyPair, make_authority, make_server, openssl_key
 from homeport.sim.machine.etcdwire.grpc import Call
 from homeport.sim.machine.etcdwire.port import GrpcPort
@@ -59,10 +59,7 @@ class Apid(GrpcPort):
             pair = make_server(self._authority, dict.fromkeys(hosts), now, _VALID)
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(cadata=self._authority.certificate.decode())
-        with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
-            file.write(pair.certificate + openssl_key(pair.key))
-            file.flush()
-            context.load_cert_chain(file.name)
+        load_pair(context, pair.certificate + openssl_key(pair.key))
         return context
 
 

@@ -7,7 +7,6 @@ import datetime
 import hashlib
 import os
 import ssl
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,12 +124,7 @@ class ClusterPki(PKI):
         return changed
 
     def load_server(self, context: ssl.SSLContext) -> None:
-        issued = self.issuer.server(self.hosts, self.now())
-        # OpenSSL reads certificates from files alone; this one is gone again at once.
-        with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
-            file.write(issued.pem)
-            file.flush()
-            context.load_cert_chain(file.name)
+        certs.load_pair(context, self.issuer.server(self.hosts, self.now()).pem)
 
     def client_kubeconfig(self, server: str, user: str, groups: tuple[str, ...], proxy: str = "") -> str:
         """A kubeconfig for a new client certificate; with `proxy` as `proxy-url`."""
@@ -172,7 +166,4 @@ class HostedPki(ClusterPki):
         if not self.given:
             super().load_server(context)
             return
-        with tempfile.NamedTemporaryFile(prefix="homeport-sim-") as file:
-            file.write(self.given)
-            file.flush()
-            context.load_cert_chain(file.name)
+        certs.load_pair(context, self.given)
