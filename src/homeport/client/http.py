@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, Unpack
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from homeport.client.protocol import Key, Warnings
 from homeport.client.wire import tls
 from homeport.client.wire.address import DEFAULT_MANAGER
 from homeport.client.wire.failure import BROKEN, UNREACHED, reason_of, tls_reason
+from homeport.client.wire.reach import Reach
 from homeport.client.wire.rest import JSON, Answer, Form, RestClient
 from homeport.client.wire.retry import REFUSED, Retry, retry_after
 from homeport.client.wire.warning import parse_warnings
@@ -102,6 +104,7 @@ class HttpTransport:
         self.timeouts = timeouts
         self.retry = retry
         self.warnings = Warnings()
+        self.reach = Reach(retry.apart_seconds)
         self._host = urlsplit(config.server).netloc.rpartition("@")[2]  # without a password, for messages
         self._proxy = config.proxy or _system_proxy(config.server)
         # One pool for everything: a request may take the connection of a watch that has just ended.
@@ -188,6 +191,11 @@ class HttpTransport:
     def _hear(self) -> None:
         self.answered = asyncio.get_running_loop().time()
 
+    def _return(self) -> None:
+        """Not within the request that was answered, nor in the context of whoever made it."""
+        if self.reach.on_return is not None:
+            asyncio.get_running_loop().call_soon(self.reach.on_return, context=Context())
+
     def _judge(self, status: int) -> None:
         if status < 500 and status != 401:
             self._hear()
@@ -201,15 +209,20 @@ class HttpTransport:
         while True:
             last = attempt >= self.retry.attempts
             after = 0
+            if refusal := self.reach.refusal(asyncio.get_running_loop().time()):
+                raise Unavailable(f"no connection to {self._address()}: {refusal}")
             try:
                 answer = await once()
             except _NotSent as error:
+                self.reach.miss(asyncio.get_running_loop().time(), str(error))
                 if last:
                     raise Unavailable(f"no connection to {self._address()}: {error}") from error.__cause__
             except _Lost as error:
                 if last or method not in _READS:
                     raise self._lost(method, path, error) from error.__cause__
             else:
+                if self.reach.hit():
+                    self._return()
                 if answer.status == 401 and not renewed and self.config.credential.renew():
                     renewed = True
                     continue
@@ -366,6 +379,10 @@ class HttpClient(RestClient):
     def silent_seconds(self) -> float:
         """For how long the server has neither answered nor sent anything in a watch; infinite: it never did."""
         return asyncio.get_running_loop().time() - self._http.answered
+
+    def on_return(self, called: Callable[[], None]) -> None:
+        """`called` when the server answers again after attempts to connect failed (see Retry.apart_seconds)."""
+        self._http.reach.on_return = called
 
     async def port_forward(self, key: Key, port: int) -> Stream:
         """A connection to a port of the Pod; each call makes a new one. Raises ApiError or ForwardError."""

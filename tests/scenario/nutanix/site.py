@@ -72,6 +72,7 @@ class Site:
         self.fleet = fleet
         self.prism = prism
         self.dial = dial
+        self.dialled: Counter[tuple[str, str]] = Counter()  # attempts to connect: which host, to which address
         self.estate: Estate | None = None  # where Pods of the plane run
         self.created: list[str] = []  # names of VMs in the order in which they came to be
         prism.journal.on_entry = lambda entry: self._note()
@@ -294,6 +295,7 @@ async def nutanix_site(
         network.stand_in(9440, network.attach("prism-central"), lambda dialled: Loopback("127.0.0.1", port))
         await proxy.start()
         site = Site(p, network, fleet, prism, DialOptions(proxy.url(), trust))
+        site.dialled = proxy.dialled
         site.estate = Estate(network, fleet, p.clock) if hosted else None
         install_hooks(chosen().register(Environment(p.client, site.dial, p.server)), p.server)
         await establish(p.client, *chosen().definitions())

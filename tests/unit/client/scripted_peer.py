@@ -46,11 +46,11 @@ class Peer:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Peer]:
+async def serving(port: int = 0) -> AsyncIterator[Peer]:
     made = Peer()
     runner = web.ServerRunner(web.Server(made.answer), shutdown_timeout=0)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", port).start()
     made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     yield made
     await runner.cleanup()

@@ -147,7 +147,9 @@ class StandInEtcd:
         for known in (self._members, self._removed, self._leader):
             known.pop(cluster, None)
 
-    async def look(self, cluster: Key, remote: Any, authority: Any, nodes: Sequence[str]) -> EtcdView:
+    async def look(
+        self, cluster: Key, remote: Any, authority: Any, nodes: Sequence[str], *, lasting: bool = False
+    ) -> EtcdView:
         if not nodes:
             return EtcdView(error="no Node with etcd exists yet")
         members, removed = self._members.setdefault(cluster, {}), self._removed.setdefault(cluster, set())

@@ -342,6 +342,16 @@ class Remotes:
         if link is not None and link.connected and not link.failures:
             self._queue.add(key)
 
+    def _greet(self, key: Key) -> None:
+        """It could not be connected to, and a request of anybody was answered: nobody need wait for the next probe."""
+        link = self._links.get(key)
+        if link is None or not link.connected:
+            return
+        if link.failures:
+            self._answered(link)
+        else:
+            link.remote.nudge()
+
     def _again(self, link: Link, seconds: float) -> None:
         # Clusters that answer, or are asked for the first time, go before those that did not answer the last time.
         urgent = Priority.RESYNC if link.failures else Priority.NORMAL
@@ -367,7 +377,8 @@ class Remotes:
 
     def _link(self, key: Key) -> Link:
         if key not in self._links:
-            remote = Remote(key, self._tasks.start, ask := partial(self._ask, key))
+            ask, greet = partial(self._ask, key), partial(self._greet, key)
+            remote = Remote(key, self._tasks.start, ask, greet)
             remote.on_node(partial(self._node_changed, key))
             silence = Silence(
                 self._clock, ask=ask, notify=partial(self._notify, key), heard=lambda: remote.silent_seconds

@@ -28,6 +28,7 @@ NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 Handler = Callable[[Unstructured | None, Unstructured | None], None]  # (old, new) of a change
 Probe = Callable[[Client], Coroutine[Any, Any, None]]
 
+APART_SECONDS = 2.0  # while nothing answers, an attempt to connect is made this often, whoever asks
 RENEW_SECONDS = 30  # the longest that a watch of Nodes lasts before the server is asked again
 
 _METHODS = frozenset(
@@ -52,7 +53,7 @@ def connect_over_http(content: bytes, proxy: str) -> Client:
     return HttpClient(
         kubeconfig.parse(content, proxy=proxy),
         timeouts=Timeouts(connect=5.0, request=10.0, idle=20.0),
-        retry=Retry(attempts=2, patience_seconds=5.0),
+        retry=Retry(attempts=2, patience_seconds=5.0, apart_seconds=APART_SECONDS),
     )
 
 
@@ -69,15 +70,23 @@ async def probe(client: Client) -> None:
 class Remote:
     """One for a cluster's whole life. `client` is the one of the connection that there is now.
 
-    `troubled` is called when its Nodes can't be watched at the moment: the cluster may be gone.
+    `troubled` is called when its Nodes can't be watched at the moment: the cluster may be gone. `returned` is called
+    when it answers again after attempts to connect failed.
     """
 
-    def __init__(self, key: Key, spawn: Spawn, troubled: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        key: Key,
+        spawn: Spawn,
+        troubled: Callable[[], None] | None = None,
+        returned: Callable[[], None] | None = None,
+    ) -> None:
         self.key = key
         self._spawn = spawn
         self._client: Client | None = None
         self._followed: dict[tuple[Resource, Query], Followed] = {}
         self._troubled = troubled
+        self._returned = returned
         self._handlers: set[tuple[Resource, Query, Any]] = set()
         self._nodes = self._informer(NODE, Query(), slim=_slim_node)
         # Renewed often, its watch is the sign of life: no other connection need be open to a cluster at rest.
@@ -200,6 +209,8 @@ class Remote:
         self._client = client
         if isinstance(client, RestClient):
             client.between_watches = self._run_errands
+        if isinstance(client, HttpClient) and self._returned is not None:
+            client.on_return(self._returned)
         for followed in self._followed.values():
             followed.use(client)
 

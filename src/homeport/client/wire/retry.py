@@ -15,12 +15,16 @@ TRANSIENT: tuple[type[ApiError], ...] = (Unavailable, TooManyRequests, Timeout, 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """`attempts` counts the first one. `patience_seconds` bounds the sum of all waits of one request."""
+    """`attempts` counts the first one. `patience_seconds` bounds the sum of all waits of one request.
+
+    `apart_seconds`: for so long at most, requests are refused at once after others could not connect; 0: never.
+    """
 
     attempts: int = 5
     first_seconds: float = 0.1
     cap_seconds: float = 10.0
     patience_seconds: float = 60.0
+    apart_seconds: float = 0.0
 
     def pause(self, attempt: int) -> float:
         """Before attempt number `attempt` + 1: exponential, with jitter so that clients do not march in step."""

@@ -27,7 +27,7 @@ from homeport.controlplane.kubeadm.observe.inspection import Inspection
 from homeport.controlplane.kubeadm.observe.member import Members
 from homeport.controlplane.kubeadm.observe.reader import machine_conditions, node_of, observed_of
 from homeport.controlplane.kubeadm.plan.rollout import next_moment
-from homeport.controlplane.kubeadm.plan.step import plan
+from homeport.controlplane.kubeadm.plan.step import may_change, plan
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.secret import Secrets
 from homeport.controlplane.kubeadm.sync import Sync
@@ -68,7 +68,11 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
         self._members = Members(capi, self.controller, machines, configs)
         self._secrets = Secrets(capi, self.client, self._write)
         self._maker = Maker(capi, self.controller, self.client, self._write, configs, machines)
-        etcd = capi.rehearsal.etcd if capi.rehearsal is not None else Inspector(self.clock)
+        if capi.rehearsal is None:
+            etcd = Inspector(self.clock)
+            manager.job(etcd.run)
+        else:
+            etcd = capi.rehearsal.etcd
         self._inspection = Inspection(capi, etcd, self._wake)
         remover = MachineRemover(self.client, self._write)
         inspector = self._inspection.inspector
@@ -131,7 +135,7 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
         observed = observed_of(scope)
         actions = plan(observed)
         # What is about to change something must know how etcd is now, not how it was a moment ago.
-        if actions and scope.remote is not None and await self._inspection.refresh(scope):
+        if may_change(actions) and scope.remote is not None and await self._inspection.refresh(scope):
             observed = observed_of(scope)
             actions = plan(observed)
         scope.findings.observed = observed

@@ -12,7 +12,8 @@ from homeport.client.protocol import Client, MergePatch, Write
 from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.creation import Maker
 from homeport.controlplane.kubeadm.etcd.client import Member
-from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Forwarder, Inspector
+from homeport.controlplane.kubeadm.etcd.connection import Forwarder
+from homeport.controlplane.kubeadm.etcd.inspector import EtcdError, Inspector
 from homeport.controlplane.kubeadm.observe.state import MachineState, Observed, Remediation
 from homeport.controlplane.kubeadm.plan.action import (
     Action,

@@ -14,6 +14,7 @@ import base64
 import binascii
 import contextlib
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 from urllib.parse import quote, unquote, urlsplit
@@ -53,6 +54,7 @@ class Proxy:
         self._listener: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
         self._heads: set[asyncio.Task[None]] = set()
+        self.dialled: Counter[tuple[str, str]] = Counter()  # attempts, by the host that dials and the address
         self.port = 0
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> str:
@@ -114,6 +116,7 @@ class Proxy:
             host, port = split_endpoint(target, 443) if method == "CONNECT" else split_endpoint(target, 80)
         except ValueError as broken:
             raise _Refused("400 Bad Request", str(broken)) from broken
+        self.dialled[source, f"{host}:{port}"] += 1
         loop = asyncio.get_running_loop()
         if method == "CONNECT" and not rest:
             with _dialling(host, port):

@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import structlog
 
-from homeport.capi.remote.grpc import Channel, GrpcError
+from homeport.capi.remote.grpc import GrpcError
 from homeport.capi.remote.pki import KeyPair, client_certificate
-from homeport.capi.remote.tunnel import Stream, Tunnel, context_of
+from homeport.capi.remote.tunnel import context_of
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Key
-from homeport.controlplane.kubeadm.etcd.client import PORT, EtcdClient, Member, MemberAlarm, Status
+from homeport.controlplane.kubeadm.etcd.client import EtcdClient, Member, MemberAlarm, Status
+from homeport.controlplane.kubeadm.etcd.connection import IDLE_SECONDS, Access, Connections, Forwarder
 from homeport.controlplane.kubeadm.observe.health import EtcdView
 from homeport.runtime.clock import Clock
 
@@ -26,18 +26,10 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-_NAMESPACE = "kube-system"
 _USER = "homeport"
 _CERTIFICATE_SECONDS = 86_400.0
-_IDLE_SECONDS = 20.0  # a context that was not used for so long is dropped
 _SECONDS = 10.0  # for everything that one member is asked
 _TROUBLE = (OSError, ssl.SSLError, GrpcError, ApiError, TimeoutError)
-
-
-class Forwarder(Protocol):
-    """A connection to a workload cluster."""
-
-    async def port_forward(self, namespace: str, pod: str, port: int) -> Stream: ...
 
 
 class EtcdError(Exception):
@@ -54,26 +46,40 @@ class _Answer:
 class Inspector:
     """Client certificates are kept for a day: to make one costs more than to use it.
 
-    Contexts are ready for use as long as etcd is asked again and again. A healthy etcd is asked every ten minutes, and
-    17 KiB for each cluster are too much to wait for that.
+    Contexts and connections are ready for use as long as etcd is asked again and again. A healthy etcd is asked every
+    ten minutes, and 17 KiB for each cluster are too much to wait for that.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._identities: dict[Key, tuple[float, bytes, bytes]] = {}  # since when, its authority, certificate with key
         self._contexts: dict[Key, tuple[float, bytes, ssl.SSLContext]] = {}  # last used, with which identity
+        self._connections = Connections(clock)
         self._dropping: asyncio.TimerHandle | None = None
+
+    async def run(self) -> None:
+        """Until cancelled: then the connections that were kept end."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self._connections.close()
 
     def forget(self, cluster: Key) -> None:
         self._identities.pop(cluster, None)
         self._contexts.pop(cluster, None)
+        self._connections.forget(cluster)
 
-    async def look(self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str]) -> EtcdView:
-        """What the members on `nodes` say of themselves and of each other. Never raises: trouble is part of it."""
+    async def look(
+        self, cluster: Key, remote: Forwarder, authority: KeyPair, nodes: Sequence[str], *, lasting: bool = False
+    ) -> EtcdView:
+        """What the members on `nodes` say of themselves and of each other. Never raises: trouble is part of it.
+
+        `lasting`: they will be asked again soon.
+        """
         if not nodes:
             return EtcdView(error="no Node with etcd exists yet")
-        context = self._context(cluster, authority)
-        found = await asyncio.gather(*(self._ask(remote, context, node) for node in nodes))
+        access = self._access(cluster, remote, authority, lasting)
+        found = await asyncio.gather(*(self._ask(access, node) for node in nodes))
         answers = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, _Answer)}
         problems = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, str)}
         return combine(answers, problems)
@@ -122,26 +128,27 @@ class Inspector:
         work: Callable[[EtcdClient], Awaitable[T]],
         failed: str,
     ) -> T:
-        context = self._context(cluster, authority)
+        access = self._access(cluster, remote, authority)
         problem = "no Node with etcd exists"
         for node in nodes:
             try:
-                async with asyncio.timeout(_SECONDS), _client(remote, context, node) as client:
-                    return await work(client)
+                async with asyncio.timeout(_SECONDS):
+                    return await self._connections.ask(access, node, work)
             except _TROUBLE as trouble:
                 problem = _said(trouble)
                 log.info("etcd refused", cluster=str(cluster), node=node, error=problem)
         raise EtcdError(f"{failed}: {problem}")
 
-    async def _ask(self, remote: Forwarder, context: ssl.SSLContext, node: str) -> _Answer | str:
+    async def _ask(self, access: Access, node: str) -> _Answer | str:
         try:
-            async with asyncio.timeout(_SECONDS), _client(remote, context, node) as client:
-                status = await client.status()
-                if not status.leader:
-                    return _Answer(status)
-                return _Answer(status, tuple(await client.members()), tuple(await client.alarms()))
+            async with asyncio.timeout(_SECONDS):
+                return await self._connections.ask(access, node, _describe)
         except _TROUBLE as trouble:
             return _said(trouble)
+
+    def _access(self, cluster: Key, remote: Forwarder, authority: KeyPair, lasting: bool = False) -> Access:
+        lasting = lasting or cluster in self._contexts
+        return Access(cluster, remote, self._context(cluster, authority), lasting)
 
     def _context(self, cluster: Key, authority: KeyPair) -> ssl.SSLContext:
         identity = self._identity(cluster, authority)
@@ -170,15 +177,15 @@ class Inspector:
     def _drop_idle(self) -> None:
         """Whoever uses a context at this moment has it by itself."""
         self._dropping = None
-        oldest = self._clock.monotonic() - _IDLE_SECONDS
+        oldest = self._clock.monotonic() - IDLE_SECONDS
         self._contexts = {cluster: each for cluster, each in self._contexts.items() if each[0] > oldest}
-        if self._contexts:
+        if self._connections.drop_idle() or self._contexts:
             self._drop_later()
 
     def _drop_later(self) -> None:
         # Not in the context of the reconcile that we are called in: it would live as long as contexts are used.
         loop = asyncio.get_running_loop()
-        self._dropping = loop.call_later(_IDLE_SECONDS, self._drop_idle, context=Context())
+        self._dropping = loop.call_later(IDLE_SECONDS, self._drop_idle, context=Context())
 
 
 def make_identity(authority: KeyPair) -> KeyPair:
@@ -188,15 +195,11 @@ def make_identity(authority: KeyPair) -> KeyPair:
     return client_certificate(authority, _USER, now=start.timestamp(), days=max(1, (end - start).days))
 
 
-@asynccontextmanager
-async def _client(remote: Forwarder, context: ssl.SSLContext, node: str) -> AsyncIterator[EtcdClient]:
-    stream = await remote.port_forward(_NAMESPACE, f"etcd-{node}", PORT)
-    try:
-        tunnel = Tunnel(stream, context, node)
-        await tunnel.open()
-        yield EtcdClient(Channel(tunnel, node))
-    finally:
-        await stream.close()
+async def _describe(client: EtcdClient) -> _Answer:
+    status = await client.status()
+    if not status.leader:
+        return _Answer(status)
+    return _Answer(status, tuple(await client.members()), tuple(await client.alarms()))
 
 
 def combine(answers: Mapping[str, _Answer], problems: Mapping[str, str]) -> EtcdView:

@@ -13,7 +13,7 @@ from homeport.capi.name import CERTIFICATES_EXPIRY
 from homeport.capi.remote.tunnel import Tunnel
 from homeport.client.errors import ApiError
 from homeport.client.protocol import Client, Key, MergePatch, Write
-from homeport.controlplane.kubeadm.etcd.inspector import Forwarder
+from homeport.controlplane.kubeadm.etcd.connection import Forwarder
 from homeport.controlplane.kubeadm.observe.reader import node_of
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope
 from homeport.controlplane.kubeadm.workload.upkeep import SYSTEM

@@ -40,6 +40,7 @@ class Inspection:
         self._clock = capi.clock
         self._views: dict[Key, tuple[float, tuple[str, ...], EtcdView]] = {}
         self._answered: dict[Key, float] = {}  # when etcd last told its members; at first, when it was first asked
+        self._changed: dict[Key, float] = {}  # when the way to the cluster was lost, or was there again
         self._handlers: dict[Key, Callable[[Any, Any], None]] = {}
         # For which state, and when, something in the cluster was looked after.
         self._kept: dict[Key, dict[str, tuple[State, float]]] = {}
@@ -50,6 +51,7 @@ class Inspection:
 
     def _connection_changed(self, cluster: Key) -> None:
         self._kept.pop(cluster, None)
+        self._changed[cluster] = self._clock.now()
         self._wake(cluster)
 
     def _node_changed(self, cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
@@ -67,6 +69,7 @@ class Inspection:
     def forget(self, cluster: Key) -> None:
         self._views.pop(cluster, None)
         self._answered.pop(cluster, None)
+        self._changed.pop(cluster, None)
         self._handlers.pop(cluster, None)
         self._kept.pop(cluster, None)
         self._capi.members.forget(cluster)
@@ -131,18 +134,22 @@ class Inspection:
             )
         nodes = tuple(sorted(_etcd_nodes(scope, remote)))
         known = self._views.get(scope.cluster_key)
-        if known is not None and known[1] == nodes:
+        if known is not None and known[1] == nodes and not self._is_out(scope.cluster_key, known[0], known[2]):
             limit = _age_limit(known[2], nodes) if max_age is None else max_age
             if self._clock.now() - known[0] < limit:
                 return known[2]
         asked = self._clock.now()
-        view = await self.inspector.look(scope.cluster_key, remote, authority, nodes)
+        view = await self.inspector.look(scope.cluster_key, remote, authority, nodes, lasting=_is_news(scope))
         self._views[scope.cluster_key] = (asked, nodes, view)
         if view.members is not None:
             texts = (text for each in view.members for text in known_as(each))
             self._capi.members.note(scope.cluster_key, asked, texts)
             self._answered[scope.cluster_key] = asked
         return view
+
+    def _is_out(self, cluster: Key, asked: float, view: EtcdView) -> bool:
+        """It could not be asked, and the way to it was the reason."""
+        return view.members is None and asked <= self._changed.get(cluster, 0.0)
 
     def _down(self, cluster: Key) -> str:
         why = self._capi.remotes.why(cluster) or "it is not connected"
@@ -167,6 +174,11 @@ class Inspection:
 def _state(scope: ControlPlaneScope) -> State:
     meta = scope.kcp.metadata
     return meta.uid, (meta.generation, tuple(sorted(meta.annotations.items())))
+
+
+def _is_news(scope: ControlPlaneScope) -> bool:
+    """The object was changed: Machines may have to be replaced, and then etcd is asked often."""
+    return (scope.kcp.status.observed_generation or 0) < scope.kcp.metadata.generation
 
 
 def _age_limit(view: EtcdView, nodes: tuple[str, ...]) -> float:

@@ -35,6 +35,12 @@ def plan(observed: Observed) -> list[Action]:
     return [*healed, step] if step is not None else healed
 
 
+def may_change(actions: list[Action]) -> bool:
+    """Whether another look at etcd could lead to a change, or must come before one. Nothing but the end of a deletion
+    is waited for as long as nothing can be done about it."""
+    return any(not (isinstance(each, Hold) and each.reason == WAITING_FOR_DELETION) for each in actions)
+
+
 # -- members without a Machine -----------------------------------------------------------------------------------
 
 
