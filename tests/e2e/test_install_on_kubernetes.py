@@ -274,6 +274,24 @@ def test_a_process_outside_and_the_installation_never_work_at_the_same_time(kube
         await_holder(kube, common, alone)
 
 
+def test_an_installation_that_begins_while_a_process_outside_works_waits_for_it(kube: RealKube) -> None:
+    """The process found no installation when it started, only the definitions."""
+    common, own, alone = "homeport-system/homeport", "default/homeport", re.compile(r".+-\d+-\w{6}")
+    ok(kube, "apply", "--server-side", "-f", str(ROOT / "config" / "crds"))
+    outside = Replica("--kubeconfig", str(kube.kubeconfig), "--namespace", "default")
+    try:
+        await_holder(kube, own, alone)
+        homeport("install", "--kubeconfig", str(kube.kubeconfig))
+        with running(kube) as log:
+            await_line(log, "waiting for the lease", f'"holder":"{own}"')
+            assert holder(kube, common) == own
+            assert alone.fullmatch(holder(kube, own))
+            assert outside.terminate() == 0
+            await_holder(kube, common, alone)
+    finally:
+        outside.end()
+
+
 def test_a_replica_refuses_to_start_without_any_one_of_its_permissions(kube: RealKube) -> None:
     """Also those that only a reconciler uses, much later: the message has all of them."""
     homeport("install", "--kubeconfig", str(kube.kubeconfig))

@@ -29,7 +29,7 @@ _WRITE = Write(field_manager="homeport-lease")
 _TICK = 0.001
 # Of a deleted record: its holder has not renewed it for so long, and no holder works on for longer without a renewal.
 # A record may have claimed years.
-_LONGEST_SECONDS = 300.0
+LONGEST_SECONDS = 300.0
 _QUIET_PERIODS = 2
 
 
@@ -224,7 +224,7 @@ class Lease:
             lease = await self._client.get(LEASE, self.key)
         except NotFound:
             # The record was deleted, but its holder may not know that yet.
-            if not renewing and self._seen.revision and not self._outlived(asked, _LONGEST_SECONDS):
+            if not renewing and self._seen.revision and not self._outlived(asked, LONGEST_SECONDS):
                 return None
             return asked if await self._create() else None
         spec = lease.setdefault("spec", {})

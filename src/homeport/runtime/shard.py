@@ -7,12 +7,14 @@ then publishes which table it acts on (an annotation of its own Lease); a winner
 member, itself included, has published the same table. No member works on a shard that another may still be working
 on: what was let go comes back only by such an agreement. A member is dead somewhat before its lease's full duration
 but well after it has stopped itself, and while something is amiss every member looks more often: its shards are with
-others within one lease duration.
+others within one lease duration. A member whose Lease was deleted may not know that yet: it counts as alive until it
+would be dead with the Lease as it was, and mostly creates it again before that.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
@@ -21,7 +23,7 @@ from homeport.api.meta import Unstructured
 from homeport.client.errors import ApiError, NotFound
 from homeport.client.protocol import Client, Key, Query, Write
 from homeport.runtime.clock import Clock, SystemClock
-from homeport.runtime.lease import LEASE, Lease, LeaseLost, LeaseTiming
+from homeport.runtime.lease import LEASE, LONGEST_SECONDS, Lease, LeaseLost, LeaseTiming
 from homeport.runtime.sharetable import Table, bucket_of, heaviest, is_even, parse_table, plan_table, weights_of
 
 log = structlog.get_logger(__name__)
@@ -69,6 +71,10 @@ class Shards:
         self._loads = loads
         self._clock = clock or SystemClock()
         self._seen: dict[str, tuple[str, float]] = {}  # lease name > resourceVersion, since when
+        self._known: dict[str, Unstructured] = {}  # the same leases, those included that were deleted a moment ago
+        self._met: set[str] = set()  # names of all leases that we ever saw
+        self._unmet: dict[str, float] = {}  # members of a table whose leases we never saw, since when
+        self._gone: frozenset[str] = frozenset()  # members whose leases were deleted a moment ago
         self._next: Table | None = None  # the newest table we know of
         self._active: Table | None = None  # the one that all members act on
         self._held: frozenset[int] = frozenset()  # buckets that no other member works on
@@ -121,7 +127,8 @@ class Shards:
     async def join(self) -> None:
         """Becomes a member; keys come once all have agreed. Waits while a replica without shards works."""
         self._forget()
-        self._seen.clear()
+        for known in (self._seen, self._known, self._met, self._unmet):
+            known.clear()
         while True:
             await self._mode.hold()
             await self.lease.hold()
@@ -168,12 +175,14 @@ class Shards:
         live = await self._live()
         self._live_members = _members(live)
         table = await self._current_table(self._live_members)
-        if table is not None and table != self._next:
+        if table is not None and table != self._next and self._gone <= set(table.members):
             await self._adopt(table)
             live = await self._live()
         if self._next is None or self._active == self._next:
             return
-        if all(_view(lease) == self._next.digest for lease in live):
+        # One that has no Lease at the moment has not let go of anything that we know of.
+        present = set(self._next.members) <= set(_members(live))
+        if present and all(_view(lease) == self._next.digest for lease in live):
             self._active = self._next
             kept, self._held = self._held, self._next.buckets(self._identity)
             gained = self._held - kept
@@ -189,13 +198,22 @@ class Shards:
         except NotFound:
             return None  # whoever renews it creates it
         known = parse_table(_annotation(lease, TABLE_ANNOTATION))
-        made = self._better_table(known, members) if members[0] == self._identity else None
+        first = members[0] == self._identity and not self._awaits_unmet(known)
+        made = self._better_table(known, members) if first else None
         if made is None:
             return known
         lease.metadata.setdefault("annotations", {})[TABLE_ANNOTATION] = made.encode()
         await self._client.replace(lease, _WRITE, kind=LEASE)  # a Conflict means: at the next look
         log.info("shards assigned", group=self._group, members=list(made.members), epoch=made.epoch)
         return made
+
+    def _awaits_unmet(self, known: Table | None) -> bool:
+        """Whether a member that works by this table may still work, though it has no Lease."""
+        now = self._clock.monotonic()
+        for member in known.members if known is not None else ():
+            if f"{self._group}-{member}" not in self._met and now - self._unmet.setdefault(member, now) <= self._death:
+                return True
+        return False
 
     def _better_table(self, known: Table | None, members: Members) -> Table | None:
         """For other members, or for shares that are not even. None: the known one stays."""
@@ -216,9 +234,15 @@ class Shards:
         query = Query(namespace=self._namespace, labels=f"{GROUP_LABEL}={self._group}")
         asked = self._clock.monotonic()
         leases = (await self._client.list(LEASE, query)).items
-        self._seen = {lease.name: self._sighting(lease) for lease in leases}
+        there = {lease.name: lease for lease in leases}
+        deleted = {name: lease for name, lease in self._known.items() if name not in there}
+        self._seen = {name: self._sighting(lease) for name, lease in (there | deleted).items()}
         self._late = False
-        return [lease for lease in leases if self._alive(lease, asked)]
+        gone = {name: lease for name, lease in deleted.items() if self._alive(lease, asked, LONGEST_SECONDS)}
+        self._known = there | gone
+        self._met |= there.keys()
+        self._gone = frozenset(_members(gone.values()))
+        return [*(lease for lease in leases if self._alive(lease, asked)), *gone.values()]
 
     def _sighting(self, lease: Unstructured) -> tuple[str, float]:
         known = self._seen.get(lease.name)
@@ -226,7 +250,7 @@ class Shards:
             return known
         return lease.resource_version, self._clock.monotonic()
 
-    def _alive(self, lease: Unstructured, asked: float) -> bool:
+    def _alive(self, lease: Unstructured, asked: float, longest: float = math.inf) -> bool:
         """`asked`: when the list was requested. It shows the state at that time, not the current one."""
         spec = lease.get("spec") or {}
         if not spec.get("holderIdentity"):
@@ -234,7 +258,7 @@ class Shards:
         quiet = asked - self._seen[lease.name][1]
         told = int(spec.get("leaseDurationSeconds") or self.lease.timing.seconds)
         # A member with other timings than ours stops itself at a moment we don't know: it gets all of its lease.
-        alive = quiet <= (self._death if told == self.lease.timing.seconds else told)
+        alive = quiet <= (self._death if told == self.lease.timing.seconds else min(told, longest))
         if alive and quiet > 2 * self.lease.timing.retry_period:
             self._late = True
         return alive

@@ -16,6 +16,8 @@ from homeport.apiserver.http.exchange import Exchange
 from homeport.apiserver.http.server import Answer, Dispatch
 from homeport.app.definition import install_definitions
 from homeport.app.kubernetes import manager
+from homeport.app.kubernetes.install import NAMESPACE
+from homeport.app.kubernetes.layout import SYSTEM_NAMESPACE
 from homeport.app.kubernetes.manager import Cluster, Replica, StartError
 from homeport.app.kubernetes.standin import PodLog
 from homeport.app.platform import Platform
@@ -28,6 +30,7 @@ from homeport.client.protocol import Key, MergePatch, Query, Write
 from homeport.client.wire.retry import NEVER
 from homeport.runtime.controller import Controller
 from homeport.runtime.definition import definition
+from homeport.runtime.lease import LEASE
 from homeport.runtime.queue import Backoff
 from homeport.runtime.testing import shared_pki
 
@@ -109,6 +112,7 @@ class Port:
 async def port(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Port]:
     monkeypatch.setattr(manager, "Backoff", lambda **_: Backoff(first=0.01, limit=0.01))
     monkeypatch.setattr(manager, "DEFINITIONS_SECONDS", 0.01)
+    monkeypatch.setattr(manager, "HOME_SECONDS", 0.01)
     pki = shared_pki()
     server = await EmbeddedServer.open(None, pki)
     url = await server.serve()
@@ -157,6 +161,22 @@ async def test_controllers_start_when_their_definitions_are_installed_later(port
         assert [line for line in port.said if missing in line]
         await install_definitions(port.server.client(), PLATFORM.definitions())
         await port.launched()
+
+
+async def test_a_replica_that_works_before_an_installation_begins_holds_its_lease_from_then_on(port: Port) -> None:
+    """Otherwise the installed Pods would work beside it."""
+    client = port.server.client()
+    await install_definitions(client, PLATFORM.definitions())
+    async with port.replica():
+        await port.launched()
+        await client.create({"metadata": {"name": SYSTEM_NAMESPACE}}, kind=NAMESPACE)
+        query = Query(namespace=SYSTEM_NAMESPACE)
+        async with asyncio.timeout(30), client.watch(LEASE, query, initial_events=True) as events:
+            async for event in events:
+                if event.type == "ADDED":
+                    assert event.object.name == "homeport"
+                    assert event.object["spec"]["holderIdentity"] == "default/homeport"
+                    break
 
 
 async def test_a_user_who_may_not_ask_what_is_served_is_told_so(port: Port) -> None:

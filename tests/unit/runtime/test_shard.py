@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from homeport.client.protocol import Key, MergePatch
+from homeport.client.protocol import Key, MergePatch, Query
+from homeport.runtime.cache import key_of
 from homeport.runtime.clock import run_virtual
 from homeport.runtime.controller import Controller
-from homeport.runtime.lease import LeaseTiming
+from homeport.runtime.lease import LEASE, LeaseTiming
 from homeport.runtime.manager import Manager, Sharded
 from homeport.runtime.outcome import Wait
 from homeport.runtime.shard import Shards
@@ -154,6 +156,35 @@ async def test_the_keys_of_a_dead_replica_are_in_other_hands_within_one_lease_du
         assert took <= TIMING.duration, took  # the work of a round included
         await world.end()
         await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_leases_that_somebody_deletes_put_no_key_into_two_hands(seed: int) -> None:
+    async def scenario() -> None:
+        chance = random.Random(seed)
+        async with plane(crds=[WIDGETS]) as p:
+            await p.have(*(widget(f"w{n}") for n in range(20)))
+            world = World(p, chance)
+            for number in range(3):
+                world.join(f"r{number}")
+            for _ in range(12):
+                await asyncio.sleep(chance.uniform(0, 20))
+                found = (await p.client.list(LEASE, Query(namespace=MODE.namespace))).items
+                await p.client.delete(LEASE, key_of(chance.choice(found)))
+                if chance.random() < 0.3:  # one that never saw it
+                    await asyncio.sleep(chance.random())
+                    world.join(f"late{len(world.replicas)}")
+                for who, (manager, task) in list(world.replicas.items()):
+                    assert not manager.controllers[0].metrics.counts["error"], p.logs.text()
+                    if task.done():  # it lost its Lease, and is started again
+                        await asyncio.gather(task, return_exceptions=True)
+                        world.join(who)
+            await asyncio.sleep(60)
+            for manager, _ in world.replicas.values():
+                assert not manager.controllers[0].metrics.counts["error"], p.logs.text()
+            await world.end()
+
+    run_virtual(scenario(), seed=seed)
 
 
 @virtual

@@ -53,6 +53,7 @@ log = structlog.get_logger(__name__)
 LEASE_NAME = "homeport"
 # Credentials are renewed in files and by plugins, and read again; a process that they stay dead for needs a restart.
 DEAD_SECONDS = 300.0
+HOME_SECONDS = 2.0  # between two looks for the namespace of an installation
 DEFINITIONS_SECONDS = 10.0  # between two looks for definitions that are missing
 # A server that has just started does not know its roles yet: it is asked again, but not forever.
 PASSING: tuple[type[ApiError], ...] = (*TRANSIENT, Forbidden)
@@ -192,6 +193,8 @@ class Replica:
         working = [asyncio.create_task(self._parts.run())]
         if self._absent:
             working.append(asyncio.create_task(self._definitions_changed()))
+        if not self._has_home and self._guards_version:
+            working.append(asyncio.create_task(self._home_found()))
         try:
             ended, _ = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
             for task in ended:
@@ -293,6 +296,14 @@ class Replica:
         """Where the namespace does not exist, nothing is installed."""
         with contextlib.suppress(Forbidden):
             self._has_home = await find_object(self._client, _NAMESPACE, Key("", SYSTEM_NAMESPACE)) is not None
+
+    async def _home_found(self) -> None:
+        """Returns when somebody begins to install the controllers: its namespace is the first thing that is created.
+        Then they must know of us before their Pods start."""
+        while not self._has_home:
+            await asyncio.sleep(HOME_SECONDS)
+            with contextlib.suppress(ApiError):  # the next look may succeed
+                await self._find_home()
 
     @property
     def _lease(self) -> Key:
