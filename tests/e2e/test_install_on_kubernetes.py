@@ -411,6 +411,24 @@ def test_definitions_go_when_no_object_of_a_user_is_left(kube: RealKube) -> None
         # The controllers have made objects themselves, which do not count.
         ok(kube, "wait", "management/kcm", "--for=create", "--timeout=55s")
         await_all(kube, "management/kcm", "condition=Ready")
+    # What a user wrote with our own commands or the dashboard is theirs, and has no finalizer to show it.
+    kind, path = "KubeadmConfigTemplate", "/apis/bootstrap.cluster.x-k8s.io/v1beta2/namespaces/default"
+    body = {"kind": kind, "apiVersion": "bootstrap.cluster.x-k8s.io/v1beta2", "metadata": {"name": "mine"}}
+    spec = {"template": {"spec": {"format": "cloud-config"}}}
+    with running(kube):
+        for manager in ("homeport-create", "homeport-dashboard", "homeport-move", "homeport"):
+            where = f"{path}/kubeadmconfigtemplates"
+            code, text = kube.request(f"{where}?fieldManager={manager}", "POST", {**body, "spec": spec})
+            assert code == 201, text
+            refused = subprocess.run(
+                [sys.executable, "-m", "homeport", "uninstall", *config, "--crds"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert refused.returncode == 1, manager
+            assert f"--crds would delete 1 objects: {kind} default/mine. Nothing was removed" in refused.stderr
+            assert kube.request(f"{where}/mine", "DELETE")[0] == 200
     said = homeport("uninstall", *config, "--crds")
     assert f"removed {len(chosen().definitions())} CustomResourceDefinitions" in said
     assert ok(kube, "get", "crds", "-o", "name") == ""  # it waits: an installation right after it starts anew

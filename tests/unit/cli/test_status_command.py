@@ -72,6 +72,22 @@ async def test_a_kubeconfig_option_names_the_plane_and_the_output_says_so(served
     assert f"next: homeport doctor --kubeconfig {file}" in result.output
 
 
+async def test_a_cluster_that_can_not_be_read_is_named_and_hides_no_other(tmp_path: Path) -> None:
+    """As with definitions of another project or version."""
+    loose = [dict(each) for each in definitions() if each["metadata"]["name"] == "clusters.cluster.x-k8s.io"]
+    anything = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    for each in loose:
+        versions = [{**version, "schema": anything} for version in each["spec"]["versions"]]
+        each["spec"] = {**each["spec"], "versions": versions}
+    async with plane(crds=loose, serve=True) as p:
+        await p.have(cluster("harbour"), {**cluster("wreck"), "spec": {"clusterNetwork": {"apiServerPort": "many"}}})
+        result = await run("--kubeconfig", str(write_kubeconfig(p, tmp_path / "kubeconfig")))
+    assert result.exit_code == 0, result.output
+    assert "Cluster harbour" in result.output
+    assert "Cluster wreck: does not fit its type and is not acted on" in result.output
+    assert "apiServerPort" in result.output
+
+
 async def test_kubeconfig_of_the_environment_is_used_if_no_option_is_given(served: tuple[Plane, Path]) -> None:
     p, file = served
     result = await run("-o", "json", KUBECONFIG=file)

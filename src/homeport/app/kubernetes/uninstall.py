@@ -15,6 +15,7 @@ from homeport.app.kubernetes.install import SERVICE, InstallError, delete, insta
 from homeport.app.kubernetes.layout import LAYOUTS, SYSTEM_NAMESPACE, placements
 from homeport.app.kubernetes.workload import INSTALLED
 from homeport.app.platform import Platform
+from homeport.capi.definition.inventory import is_inventory
 from homeport.client.absence import drop_object, find_object
 from homeport.client.errors import NotFound
 from homeport.client.protocol import Client, Key, Query
@@ -27,9 +28,12 @@ from homeport.runtime.webhook.configuration import INJECT_ANNOTATION, MUTATING, 
 _SHOWN = 5
 _ASKING = (MUTATING, VALIDATING)
 _SERVICE = Key(SYSTEM_NAMESPACE, webhook.SERVICE)
-_OWN_MANAGER = re.compile(r"homeport(-.*)?|k0rdent|butler(-.*)?")  # field managers of the controllers
+_OWN_MANAGER = re.compile(r"homeport(-.*)?|k0rdent|butler(-.*)?")  # field managers of controllers, and of commands
+_COMMAND_MANAGER = re.compile(r"homeport(-(create|dashboard|heal|image|import|move|orphans|rollout|upgrade))?")
+_PLATFORM_MANAGER = re.compile(r"k0rdent|butler(-.*)?")  # of controllers that create objects by themselves
 
 Say = Callable[[str], None]
+_Name = tuple[str, str, str, str]  # group, kind, namespace, name
 
 
 async def uninstall(client: Client, platform: Platform, say: Say, *, definitions: bool = False) -> None:
@@ -39,7 +43,8 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     Raises InstallError and ApiError. Repeat it after any failure.
     """
     crds = await _ours(client, platform) if definitions else []
-    await _refuse_objects(client, crds, "Nothing was removed")
+    built_in = _built_in(platform)
+    await _refuse_objects(client, crds, built_in, "Nothing was removed")
     found = await installed(client)
     await remove(client, [each for each in found if each[0] in _ASKING], say)
     await _end_conversion(client, platform, say)
@@ -48,14 +53,16 @@ async def uninstall(client: Client, platform: Platform, say: Say, *, definitions
     await _remove_leases(client, platform)
     await _remove_authority(client)
     await _remove_dashboard_certificates(client)
-    await _remove_definitions(client, crds, say)
+    await _remove_definitions(client, crds, built_in, say)
     say(_kept(definitions))
 
 
-async def _remove_definitions(client: Client, crds: list[Mapping[str, Any]], say: Say) -> None:
+async def _remove_definitions(
+    client: Client, crds: list[Mapping[str, Any]], built_in: frozenset[_Name], say: Say
+) -> None:
     """Looks for objects once more: no webhook guards them any more. It also makes the API server prepare the storage of
     definitions that were changed just now; it could not remove them before."""
-    await _refuse_objects(client, crds, "The CustomResourceDefinitions were kept")
+    await _refuse_objects(client, crds, built_in, "The CustomResourceDefinitions were kept")
     for crd in crds:
         await delete(client, CRD, Key("", crd["metadata"]["name"]), str(crd["metadata"]["uid"]))
     for crd in crds:
@@ -125,11 +132,16 @@ async def _ours(client: Client, platform: Platform) -> list[Mapping[str, Any]]:
     return found
 
 
-async def _refuse_objects(client: Client, crds: Iterable[Mapping[str, Any]], kept: str) -> None:
+async def _refuse_objects(
+    client: Client, crds: Iterable[Mapping[str, Any]], built_in: frozenset[_Name], kept: str
+) -> None:
     found: list[str] = []
     for crd in crds:
         kind = _resource(crd)
-        found += [described({**kind.type_meta, **each}) async for each in _objects(client, kind) if _matters(each)]
+        async for each in _objects(client, kind):
+            known = (kind.group, kind.kind, each.namespace, each.name) in built_in or is_inventory(crd)
+            if _matters(each, known=known):
+                found.append(described({**kind.type_meta, **each}))
     if found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         raise InstallError(
@@ -139,14 +151,27 @@ async def _refuse_objects(client: Client, crds: Iterable[Mapping[str, Any]], kep
         )
 
 
-def _matters(obj: Mapping[str, Any]) -> bool:
-    """Whether somebody else wrote it, or it stands for something that a controller has to remove first.
+def _built_in(platform: Platform) -> frozenset[_Name]:
+    """What an installation creates at its start."""
+    bodies = [(kind, body["metadata"]) for kind, body in platform.objects()]
+    return frozenset((kind.group, kind.kind, str(m.get("namespace", "")), str(m["name"])) for kind, m in bodies)
 
-    What is left are built-in templates, catalogues and the inventory, which an installation creates again.
+
+def _matters(obj: Mapping[str, Any], *, known: bool) -> bool:
+    """Whether a user wrote it, be it with a command of ours or with the dashboard, or it stands for something that a
+    controller has to remove first.
+
+    What is left are built-in templates, catalogues and the inventory, which an installation creates again, and objects
+    with an owner, which itself counts.
     """
     meta = obj["metadata"]
     managers = {str(each.get("manager", "")) for each in meta.get("managedFields") or ()}
-    return bool(meta.get("finalizers")) or not managers or any(not _OWN_MANAGER.fullmatch(each) for each in managers)
+    if meta.get("finalizers") or not managers or any(not _OWN_MANAGER.fullmatch(each) for each in managers):
+        return True
+    if known or meta.get("ownerReferences"):
+        return False
+    by_command = any(_COMMAND_MANAGER.fullmatch(each) for each in managers)
+    return by_command or not any(_PLATFORM_MANAGER.fullmatch(each) for each in managers)
 
 
 async def _objects(client: Client, kind: Resource) -> Any:

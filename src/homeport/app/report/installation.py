@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from homeport.api.butler.v1alpha1 import TenantCluster
@@ -15,7 +16,7 @@ from homeport.app.report.lease import find_waits, read_deployments, read_leases
 from homeport.app.report.progress import progress
 from homeport.app.report.webhook import distrust, read_webhooks
 from homeport.client.errors import Forbidden, NotFound
-from homeport.client.protocol import Client, Query
+from homeport.client.protocol import Client, Page, Query, Unreadable
 
 O = TypeVar("O", bound=Object)
 
@@ -27,12 +28,12 @@ class NotInstalled(Exception):
 async def describe_installation(client: Client, now: float, namespace: str = "") -> Description:
     """`namespace` '': all of them. Raises NotInstalled, and Forbidden if the user may not list Clusters there."""
     try:
-        clusters = (await client.list(Cluster, Query(namespace=namespace))).items
+        clusters, broken = _sorted(await client.list(Cluster, Query(namespace=namespace, lenient=True)))
     except NotFound:
         raise NotInstalled("it has no Cluster API kinds, so Homeport is not installed there") from None
     refused: dict[str, str] = {}
-    tenants = await _read(client, TenantCluster, namespace, refused)
-    deployments = await _read(client, ClusterDeployment, namespace, refused)
+    tenants = await _read(client, TenantCluster, namespace, refused, broken)
+    deployments = await _read(client, ClusterDeployment, namespace, refused, broken)
     states = states_of(clusters, [*tenants, *deployments], now)
     stuck, under_way = progress([], states)
     installed = await read_deployments(client)
@@ -49,20 +50,38 @@ async def describe_installation(client: Client, now: float, namespace: str = "")
         controllers=[],
         blind=refused,
         clusters=states,
-        stuck=[*down, *stuck],
+        stuck=[*down, *broken, *stuck],
         under_way=under_way,
     )
 
 
-async def _read(client: Client, kind: type[O], namespace: str, refused: dict[str, str]) -> list[O]:
+async def _read(
+    client: Client, kind: type[O], namespace: str, refused: dict[str, str], broken: list[Finding]
+) -> list[O]:
     """Of a kind that need not exist there."""
     try:
-        return list((await client.list(kind, Query(namespace=namespace))).items)
+        found, wrong = _sorted(await client.list(kind, Query(namespace=namespace, lenient=True)))
     except NotFound:
         return []
     except Forbidden as error:
         refused[kind.__resource__.kind] = explain_denial(error)
         return []
+    broken += wrong
+    return found
+
+
+def _sorted(page: Page[O]) -> tuple[list[O], list[Finding]]:
+    """Those that can be read, and what is wrong with the others: one of them must not hide everything else."""
+    found: list[O] = []
+    broken: list[Finding] = []
+    items: Sequence[O | Unreadable] = page.items
+    for each in items:
+        if isinstance(each, Unreadable):
+            text = f"does not fit its type and is not acted on: {each.error}; correct it, or delete it"
+            broken.append(Finding(str(each.get("kind")), f"{each.namespace}/{each.name}", text))
+        else:
+            found.append(each)
+    return found, broken
 
 
 def _part(deployment: Unstructured) -> PartState:
