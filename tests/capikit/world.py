@@ -83,7 +83,7 @@ class Site:
             await asyncio.sleep(_CLOUD_SECONDS)
             ids: dict[str, str] | None = None
             for workload in self.fleet.clusters():
-                if frozenset(workload.kubelets) == known.get(id(workload)):
+                if workload.kubelets.keys() == known.get(id(workload)):
                     continue
                 ids = ids or {vm.name: vm.ext_id for vm in self.prism.world.vms}
                 with contextlib.suppress(ApiError):

@@ -166,6 +166,11 @@ class Store:
         table = self._tables.get(bucket)
         return 0 if table is None else table.count(prefix)
 
+    def state(self, bucket: str) -> tuple[int, int]:
+        """Another one whenever the bucket changes: how many objects it has, and the revision of the newest write."""
+        table = self._tables.get(bucket)
+        return (0, 0) if table is None else (len(table), table.revision)
+
     def buckets(self) -> list[str]:
         """The buckets that hold something, sorted."""
         return sorted(bucket for bucket, table in self._tables.items() if len(table))

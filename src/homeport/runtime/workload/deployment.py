@@ -44,28 +44,29 @@ class DeploymentReconciler(WorkloadReconciler):
         sets = list(self._sets.by(BY_OWNER, deployment.uid))
         template = spec_of(deployment)["template"]
         new = next((s for s in sets if same_template(spec_of(s).get("template") or {}, template)), None)
+        revision = 0
         if not deleting(deployment):
             if not spec_of(deployment).get("paused"):
                 new = await self._hold_new(deployment, new, sets)
+                revision = _revision(new)
             await self._scale(deployment, new, [s for s in sets if new is None or s.uid != new.uid])
             await self._forget_old(deployment, new, sets)
-        return await self._report(deployment, new, sets)
+        return await self._report(deployment, new, sets, revision)
 
     async def _hold_new(
         self, deployment: Unstructured, new: Unstructured | None, sets: Sequence[Unstructured]
     ) -> Unstructured:
         latest = max((_revision(s) for s in sets), default=0)
         if new is None:
-            new = await self._create(deployment, latest + 1)
+            # The first one needs not wait for others to shrink.
+            new = await self._create(deployment, latest + 1, 0 if sets else int(spec_of(deployment).get("replicas", 1)))
         elif _revision(new) < latest:  # rolled back to: the old version becomes the newest
             new = await self._annotate(REPLICA_SET, new, str(latest + 1))
-        if _revision(deployment) != _revision(new):
-            await self._hold_revision(deployment, str(_revision(new)))
         return new
 
-    async def _create(self, deployment: Unstructured, revision: int) -> Unstructured:
+    async def _create(self, deployment: Unstructured, revision: int, replicas: int) -> Unstructured:
         for salt in range(100):
-            body = _new_set(deployment, revision, salt)
+            body = _new_set(deployment, revision, replicas, salt)
             try:
                 made: Unstructured = await self._client.create(body, _WRITE, kind=REPLICA_SET)
                 return made
@@ -76,12 +77,6 @@ class DeploymentReconciler(WorkloadReconciler):
                 if ours and same_template(spec_of(found)["template"], spec_of(deployment)["template"]):
                     return found
         raise AlreadyExists(f"every name for a new ReplicaSet of {deployment.name} is taken")
-
-    async def _hold_revision(self, deployment: Unstructured, revision: str) -> None:
-        """With the status: a changed annotation of a Deployment would count as a new generation."""
-        patch = MergePatch({"metadata": {"uid": deployment.uid, "annotations": {REVISION_ANNOTATION: revision}}})
-        key = Key(deployment.namespace, deployment.name)
-        await self._client.patch(DEPLOYMENT, key, patch, _WRITE, subresource="status")
 
     async def _annotate(self, kind: Any, obj: Unstructured, revision: str) -> Unstructured:
         patch = MergePatch({"metadata": {"uid": obj.uid, "annotations": {REVISION_ANNOTATION: revision}}})
@@ -119,19 +114,22 @@ class DeploymentReconciler(WorkloadReconciler):
             await self._client.delete(REPLICA_SET, Key(each.namespace, each.name), uid=each.uid)
 
     async def _report(
-        self, deployment: Unstructured, new: Unstructured | None, sets: Sequence[Unstructured]
+        self, deployment: Unstructured, new: Unstructured | None, sets: Sequence[Unstructured], revision: int
     ) -> Wait | None:
+        """`revision` goes along with the status: elsewhere a changed annotation would count as a new generation. 0: it
+        stays as it is."""
         now = self._clock.now()
         status = _counts(deployment, new, sets)
         conditions, left = _conditions(deployment, status, new, rfc3339(now), now)
         status["conditions"] = conditions
         if (collisions := status_of(deployment).get("collisionCount")) is not None:
             status["collisionCount"] = collisions
-        await write_status(self._client, DEPLOYMENT, deployment, status, _WRITE)
+        due = {REVISION_ANNOTATION: str(revision)} if revision and revision != _revision(deployment) else {}
+        await write_status(self._client, DEPLOYMENT, deployment, status, _WRITE, annotations=due)
         return Wait("ReplicaSetUpdated", after=left, quiet=True) if left is not None else None
 
 
-def _new_set(deployment: Unstructured, revision: int, salt: int) -> dict[str, Any]:
+def _new_set(deployment: Unstructured, revision: int, replicas: int, salt: int) -> dict[str, Any]:
     spec = spec_of(deployment)
     digest = short_hash(spec["template"], salt)
     template = dict(spec["template"])
@@ -150,7 +148,7 @@ def _new_set(deployment: Unstructured, revision: int, salt: int) -> dict[str, An
             "ownerReferences": [controller_ref(deployment, DEPLOYMENT)],
         },
         "spec": {
-            "replicas": 0,
+            "replicas": replicas,
             "selector": selector,
             "template": template,
             "minReadySeconds": spec.get("minReadySeconds") or 0,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from homeport.api.meta import Resource, Unstructured
@@ -27,6 +28,7 @@ from homeport.runtime.workload.reconciler import WorkloadReconciler
 from homeport.runtime.workload.template import pod_of
 
 _WRITE = Write(field_manager="replicaset-controller")
+_NONE: Mapping[str, str] = MappingProxyType({})
 _BURST = 50  # Pods that are made or deleted in one loop
 
 
@@ -93,13 +95,25 @@ async def delete_pod(client: Client, pod: Unstructured) -> None:
     await drop_object(client, POD, Key(pod.namespace, pod.name), uid=pod.uid)
 
 
-async def write_status(client: Client, kind: Resource, obj: Unstructured, status: dict[str, Any], write: Write) -> None:
-    """Replaces the status where it differs; what it no longer says is taken away."""
+async def write_status(
+    client: Client,
+    kind: Resource,
+    obj: Unstructured,
+    status: dict[str, Any],
+    write: Write,
+    *,
+    annotations: Mapping[str, str] = _NONE,
+) -> None:
+    """Replaces the status where it differs; what it no longer says is taken away. `annotations` are set besides."""
     before = status_of(obj)
     changed = [field for field in before.keys() | status.keys() if before.get(field) != status.get(field)]
-    if not changed:
+    if not changed and not annotations:
         return
-    patch = {"metadata": {"uid": obj.uid}, "status": {field: status.get(field) for field in sorted(changed)}}
+    patch: dict[str, Any] = {"metadata": {"uid": obj.uid}}
+    if annotations:
+        patch["metadata"]["annotations"] = dict(annotations)
+    if changed:
+        patch["status"] = {field: status.get(field) for field in sorted(changed)}
     try:
         await client.patch(kind, Key(obj.namespace, obj.name), MergePatch(patch), write, subresource="status")
     except NotFound:

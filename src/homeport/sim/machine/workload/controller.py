@@ -47,6 +47,7 @@ _WATCHED = (
 )  # fmt: skip
 _MOST_PASSES = 100
 _RETRY_SECONDS = 5.0
+_READER_SECONDS = 5.0  # how long what was decoded is kept for the next change
 # Which program does what. Where a control plane's programs are started one by one, only some of them may run.
 MANAGER, SIGNER, TOKENS, SCHEDULER, KUBELET = "manager", "signer", "tokens", "scheduler", "kubelet"
 _STEPS = (
@@ -88,6 +89,8 @@ class Controllers:
         self._dirty = False
         self._task: asyncio.Task[None] | None = None
         self._alarm = Alarm(self._again)
+        self._reader: Reader | None = None
+        self._forgetting = Alarm(self._forget)
         self._closed = False
         self._stuck = False  # waits for the timer whatever else happens
         self._roles = EVERYTHING
@@ -110,7 +113,7 @@ class Controllers:
 
     async def _run(self) -> None:
         try:
-            reader = Reader(self._server.store)  # kept no longer than there is something to do
+            reader = self._reader = self._reader or Reader(self._server.store)
             for _ in range(_MOST_PASSES):
                 if not self._dirty:
                     return
@@ -126,6 +129,7 @@ class Controllers:
             self._later()
         finally:
             self._task = None
+            self._forgetting.after(_READER_SECONDS)
             if self._dirty and not self._stuck and not self._closed:
                 self.wake()
 
@@ -158,6 +162,9 @@ class Controllers:
         self._stuck = False
         self.wake()
 
+    def _forget(self) -> None:
+        self._reader = None
+
     async def idle(self) -> None:
         """Returns when there is nothing left to do now."""
         while self._task is not None:
@@ -167,6 +174,7 @@ class Controllers:
     async def close(self) -> None:
         self._closed = True
         self._alarm.close()
+        self._forgetting.close()
         await cancel(self._task)
         await self._standins.close()
         await self._containers.close()

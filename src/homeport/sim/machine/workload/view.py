@@ -21,31 +21,6 @@ from homeport.store import Store
 MANAGER = "kube-controller-manager"
 
 
-class Reader:
-    """Objects of the store, decoded once as long as they don't change. Who reads leaves them as they are."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._decoded: dict[str, dict[str, tuple[int, Json]]] = {}
-
-    def all(self, kind: Resource) -> list[Json]:
-        bucket = kind.qualified
-        before = self._decoded.get(bucket, {})
-        now: dict[str, tuple[int, Json]] = {}
-        for record in self._store.range(bucket):
-            known = before.get(record.name)
-            if known is None or known[0] != record.revision:
-                known = (record.revision, orjson.loads(record.value))
-            now[record.name] = known
-        self._decoded[bucket] = now
-        return [obj for _, obj in now.values()]
-
-    def one(self, kind: Resource, key: Key) -> Json | None:
-        """As the last `all` of its kind saw it."""
-        known = self._decoded.get(kind.qualified, {}).get(str(key))
-        return None if known is None else known[1]
-
-
 class ByOwner:
     """Objects of one kind by the UID of their controlling owner."""
 
@@ -57,6 +32,58 @@ class ByOwner:
 
     def by(self, name: str, value: str) -> list[Unstructured]:
         return self._owned.get(value, [])
+
+
+class _Bucket:
+    """The objects of one kind as they were at one state of the store."""
+
+    __slots__ = ("by_owner", "decoded", "objects", "state")
+
+    def __init__(self, state: tuple[int, int], decoded: dict[str, tuple[int, Json]]) -> None:
+        self.state = state
+        self.decoded = decoded
+        self.objects = [obj for _, obj in decoded.values()]
+        self.by_owner: ByOwner | None = None
+
+
+_EMPTY = _Bucket((0, 0), {})
+
+
+class Reader:
+    """Objects of the store, decoded once as long as they don't change. Who reads leaves them as they are."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._buckets: dict[str, _Bucket] = {}
+
+    def all(self, kind: Resource) -> list[Json]:
+        return self._read(kind).objects
+
+    def by_owner(self, kind: Resource) -> ByOwner:
+        found = self._read(kind)
+        if found.by_owner is None:
+            found.by_owner = ByOwner(found.objects)
+        return found.by_owner
+
+    def one(self, kind: Resource, key: Key) -> Json | None:
+        """As the last `all` of its kind saw it."""
+        known = self._buckets.get(kind.qualified, _EMPTY).decoded.get(str(key))
+        return None if known is None else known[1]
+
+    def _read(self, kind: Resource) -> _Bucket:
+        bucket = kind.qualified
+        before = self._buckets.get(bucket, _EMPTY)
+        state = self._store.state(bucket)
+        if state == before.state:
+            return before
+        now: dict[str, tuple[int, Json]] = {}
+        for record in self._store.range(bucket):
+            known = before.decoded.get(record.name)
+            if known is None or known[0] != record.revision:
+                known = (record.revision, orjson.loads(record.value))
+            now[record.name] = known
+        found = self._buckets[bucket] = _Bucket(state, now)
+        return found
 
 
 class View:
@@ -77,7 +104,8 @@ class View:
         self.client = server.client(field_manager=MANAGER)
         self.clock = clock
         self.now = clock.now()
-        self.alive = alive
+        self._alive = alive
+        self._known_alive: dict[str, bool] = {}
         self.later = later
         self.busy = busy  # whether something of a Pod still runs
         self.has_program = has_program  # whether a program runs for a container
@@ -97,11 +125,18 @@ class View:
     def nodes(self) -> dict[str, Json]:
         return {node["metadata"]["name"]: node for node in self.all(NODE)}
 
+    def alive(self, node: str) -> bool:
+        """Whether the kubelet of a node runs and reaches the API."""
+        known = self._known_alive.get(node)
+        if known is None:
+            known = self._known_alive[node] = self._alive(node)
+        return known
+
     def find(self, kind: Resource, key: Key) -> Json | None:
         return self._reader.one(kind, key)
 
     def by_owner(self, kind: Resource) -> ByOwner:
-        return ByOwner(self.all(kind))
+        return self._reader.by_owner(kind)
 
     def owned(self, objects: list[Json], owner: Json) -> list[Json]:
         uid = owner["metadata"]["uid"]
