@@ -22,6 +22,7 @@ from homeport.store import Store
 Json = dict[str, Any]
 CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 CRATES = Resource("example.com", "v1", "Crate", "crates")
 OLD_CRATES = Resource("example.com", "v1beta1", "Crate", "crates")
 A = Key("default", "a")
@@ -177,3 +178,35 @@ async def test_the_options_of_a_write_are_checked_in_process_too(client: LocalCl
         await client.create(crate(), Write(field_manager="a\tb"), kind=CRATES)
     with pytest.raises(Invalid, match='fieldValidation: Unsupported value: "Rather"'):
         await client.create(crate(), Write(field_validation="Rather"), kind=CRATES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [DEPLOYMENTS, CRATES])
+async def test_a_patch_of_the_status_is_read_like_any_body(client: LocalClient, kind: Resource) -> None:
+    labels = {"app": "a"}
+    containers = {"containers": [{"name": "c", "image": "c:1"}]}
+    template = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": containers}}
+    made = await client.create(crate(**template if kind is DEPLOYMENTS else {"count": 1}), kind=kind)
+    field = "replicas" if kind is DEPLOYMENTS else "count"
+    patch = MergePatch({"status": {field: 1, "bogus": 1}, "spec": {"bogus": 1}})
+    done = await client.patch(kind, A, patch, ONE, subresource="status")
+    assert (done["status"], done["spec"]) == ({field: 1}, made["spec"])
+    assert {'unknown field "status.bogus"', 'unknown field "spec.bogus"'} <= set(client.warnings.texts)
+    for wrong in ({"status": {field: "many"}}, {"metadata": {"labels": {"a": 1}}}):
+        with pytest.raises(Invalid):
+            await client.patch(kind, A, MergePatch(wrong), ONE, subresource="status")
+    assert (await client.get(kind, A))["status"] == {field: 1}
+
+
+async def test_a_patch_of_the_status_leaves_what_was_read_before_as_it_was(client: LocalClient) -> None:
+    """The new object shares with the old one what the patch does not name."""
+    made = await client.create(
+        {"metadata": {"name": "a"}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]}}, kind=NODES
+    )
+    ready = {"type": "Ready", "status": "True"}
+    await client.patch(NODES, Key("", "a"), MergePatch({"status": {"conditions": [ready]}}), ONE, subresource="status")
+    addresses = [{"type": "InternalIP", "address": "192.0.2.1"}]
+    done = await client.patch(
+        NODES, Key("", "a"), MergePatch({"status": {"addresses": addresses}}), ONE, subresource="status"
+    )
+    assert done["spec"] == made["spec"]
+    assert (done["status"]["conditions"][0]["type"], done["status"]["addresses"]) == ("Ready", addresses)

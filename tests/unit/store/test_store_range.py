@@ -100,3 +100,18 @@ def test_the_end_of_a_prefix_is_exact_at_the_last_code_point() -> None:
     assert beyond("a\U0010ffff") == "b"
     assert beyond("\U0010ffff") is None
     assert beyond("") is None
+
+
+async def test_the_state_of_a_bucket_is_another_one_after_every_change(store: Store) -> None:
+    seen = [store.state("pods")]
+    await fill(store, "a", "b")
+    seen.append(store.state("pods"))
+    await store.put("nodes", "n", stamped, expect=0)
+    assert store.state("pods") == seen[-1]
+    await store.delete("pods", "b", stamped, expect=None)
+    seen.append(store.state("pods"))
+    await store.put("pods", "b", stamped, expect=0)
+    seen.append(store.state("pods"))
+    await store.put("pods", "b", stamped, expect=None)
+    seen.append(store.state("pods"))
+    assert len(set(seen)) == len(seen)

@@ -7,6 +7,7 @@ import binascii
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from homeport.machinery.quantity import QuantityError, parse_quantity
@@ -104,9 +105,15 @@ def quantity(value: object) -> str:
     if type(value) not in (str, int, float):
         raise DecodeError(value, "", text=_QUANTITY)
     try:
-        return str(parse_quantity(value))
+        return _canonical(value) if type(value) is str else str(parse_quantity(value))
     except QuantityError:
         raise DecodeError(value, "", text=_QUANTITY) from None
+
+
+@lru_cache(512)
+def _canonical(value: str) -> str:
+    """The same few amounts are asked for again and again."""
+    return str(parse_quantity(value))
 
 
 def base64_text(value: object) -> str:

@@ -11,11 +11,12 @@ from homeport.apiserver.target import Target
 from homeport.apiserver.verb.patch import MERGE_PATCH
 
 
-def names_metadata(target: Target, patch_type: str, patch: Any) -> bool:
-    """False: the metadata is as it was stored, and was read then."""
+def named_fields(target: Target, patch_type: str, patch: Any) -> tuple[str, ...] | None:
+    """The fields of the object that a patch can change; the others are as they were stored, and in form since then.
+    None: it could be any."""
     if patch_type != MERGE_PATCH or target.version.resource.version != target.served.storage:
-        return True
-    return not isinstance(patch, dict) or "metadata" in patch
+        return None
+    return tuple(patch) if isinstance(patch, dict) else None
 
 
 def kept_when_stored(target: Target, obj: Json) -> Json:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from homeport.apiserver.kinds import decode
 from homeport.apiserver.metadata import check_immutable, metadata_of
 from homeport.apiserver.request import Context
@@ -12,27 +15,42 @@ from homeport.machinery.apply.entry import is_reset
 from homeport.machinery.schema.near import near_field
 from homeport.store import Record
 
+T = TypeVar("T")
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+def shape(work: Callable[[Json], T], obj: Json, fields: tuple[str, ...] | None) -> T:
+    """Lets `work` change an object, or only some of its fields as if it had no others."""
+    if fields is None:
+        return work(obj)
+    part = {name: obj[name] for name in fields if name in obj}
+    found = work(part)
+    for name in fields:
+        if name in part:
+            obj[name] = part[name]
+        else:
+            obj.pop(name, None)
+    return found
 
 
 class Reader:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
-    def read(self, ctx: Context, target: Target, body: Json, *, metadata: bool = True) -> Json:
-        """Brings the body into form, in place; gives its metadata. `metadata` False: that is in form already."""
+    def read(self, ctx: Context, target: Target, body: Json, fields: tuple[str, ...] | None = None) -> Json:
+        """Brings the body into form, in place; gives its metadata. `fields`: those that may need it (None: all)."""
         if not isinstance(body, dict):
             raise BadRequest(f"the body must be one object, got {type(body).__name__}")
         self._check_type(target, body)
         given = body["metadata"].get("managedFields") if isinstance(body.get("metadata"), dict) else None
-        self._prune(ctx, target, body, metadata=metadata)
+        self._prune(ctx, target, body, fields)
         meta = self.check_address(target, body)
         if is_reset(given):
             meta["managedFields"] = given  # an empty list is a wish, unlike other empty lists
         return meta
 
     def read_patched(
-        self, ctx: Context, target: Target, body: Json, record: Record, old: Json, *, metadata: bool = True
+        self, ctx: Context, target: Target, body: Json, record: Record, old: Json, fields: tuple[str, ...] | None
     ) -> None:
         """The outcome of a patch is read like any body, but what is wrong with it is the patch's fault."""
         meta = body.get("metadata")
@@ -41,7 +59,7 @@ class Reader:
             raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
         try:
             self._check_patched_type(target, body)
-            meta = self.read(ctx, target, body, metadata=metadata)
+            meta = self.read(ctx, target, body, fields)
         except BadRequest as error:
             if "does not match" in error.message:  # another object's name or namespace
                 raise
@@ -118,9 +136,10 @@ class Reader:
 
     # -- the fields --------------------------------------------------------------------------------------------
 
-    def _prune(self, ctx: Context, target: Target, body: Json, *, metadata: bool) -> None:
+    def _prune(self, ctx: Context, target: Target, body: Json, fields: tuple[str, ...] | None) -> None:
+        metadata = fields is None or "metadata" in fields
         unknown = _read_metadata(target, body) if metadata and target.served.custom else []
-        unknown += target.version.checker.prune(body)
+        unknown += shape(target.version.checker.prune, body, fields)
         if not unknown or ctx.field_validation == "Ignore":
             return
         unknown.sort(key=lambda path: not path.startswith("metadata."))  # as they are found when decoding

@@ -21,10 +21,10 @@ from homeport.apiserver.verb.difference import (
     differs_in_time_only,
     is_finished,
     kept_when_stored,
-    names_metadata,
+    named_fields,
 )
 from homeport.apiserver.verb.patch import MERGE_PATCH, patched
-from homeport.apiserver.verb.reader import Reader
+from homeport.apiserver.verb.reader import Reader, shape
 from homeport.apiserver.view import Memo, convert, peek_view, to_version, view
 from homeport.client.errors import BadRequest, Cause, already_exists, invalid
 from homeport.machinery.apply import managed
@@ -152,28 +152,35 @@ class Writer:
     # -- patch -------------------------------------------------------------------------------------------------
 
     async def patch(self, ctx: Context, target: Target, patch_type: str, patch: object) -> tuple[bytes, bool]:
+        fields = named_fields(target, patch_type, patch)
         for _ in range(ATTEMPTS):
             record, old, base = await self._load_for(target, patch_type)
             body = patched(target, patch_type, patch, base)
             if base is old:
                 body["metadata"] = dict(body["metadata"])  # the server writes into it
-            self.reader.read_patched(ctx, target, body, record, old, metadata=names_metadata(target, patch_type, patch))
+            self.reader.read_patched(ctx, target, body, record, old, fields)
             try:
-                return await self.replace(ctx, target, record, body, old), False
+                return await self.replace(ctx, target, record, body, old, fields=fields), False
             except Mismatch:
                 continue
         raise target.conflict(MODIFIED)
 
     async def _load_for(self, target: Target, patch_type: str) -> tuple[Record, Json, Json]:
-        """A merge patch of a custom status makes new what it changes and shares the rest, which then stays as it is:
-        it is in form already. So the object is decoded once."""
+        """A merge patch of a status makes new what it changes and shares the rest, which then stays as it is: it is in
+        form already. So the object is decoded once."""
         record = self._store.head(target.served.bucket, target.key)
-        if record is None or not (
-            patch_type == MERGE_PATCH and target.subresource == "status" and target.served.custom
-        ):
+        if record is None or not (patch_type == MERGE_PATCH and self._leaves_the_rest(target)):
             return await self.load(target)
         old = await self.decode(target, record)
         return record, old, old
+
+    def _leaves_the_rest(self, target: Target) -> bool:
+        if target.subresource != "status":
+            return False
+        if target.served.custom:
+            return True
+        stored = target.version.resource.version == target.served.storage
+        return stored and not self._admission.mutates(target.served, "UPDATE", "status")
 
     # -- the common way of everything that changes an existing object -------------------------------------------
 
@@ -192,14 +199,23 @@ class Writer:
         return (await convert([orjson.loads(record.value)], target.served, target.version))[0]
 
     async def replace(
-        self, ctx: Context, target: Target, record: Record, obj: Json, old: Json | None = None, *, owned: bool = False
+        self,
+        ctx: Context,
+        target: Target,
+        record: Record,
+        obj: Json,
+        old: Json | None = None,
+        *,
+        owned: bool = False,
+        fields: tuple[str, ...] | None = None,
     ) -> bytes:
-        """Puts `obj` in the place of what `record` holds. Raises Mismatch when that is no longer the newest."""
+        """Puts `obj` in the place of what `record` holds. Raises Mismatch when that is no longer the newest.
+        `fields`: those that may lack defaults (None: all)."""
         served, version = target.served, target.version
         if old is None:
             old = await self.decode(target, record)
         self._hold(target, obj, old)
-        self._default(target, obj)
+        self._default(target, obj, fields)
         if not owned:
             self._own(ctx, target, old, obj, self._now())
         changed = await self._mutate(ctx, target, "UPDATE", obj, old)
@@ -278,10 +294,11 @@ class Writer:
 
     # -- steps -------------------------------------------------------------------------------------------------
 
-    def _default(self, target: Target, obj: Json) -> None:
+    def _default(self, target: Target, obj: Json, fields: tuple[str, ...] | None = None) -> None:
         if target.faults:  # it is not an object of this kind: no defaults are set
             return
-        target.version.checker.default(obj)
+        # A built-in object may have been stored by an older server, with other defaults.
+        shape(target.version.checker.default, obj, fields if target.served.custom else None)
         target.served.strategy.default(obj)
 
     async def _mutate(self, ctx: Context, target: Target, operation: str, obj: Json, old: Json | None) -> Json:

@@ -151,3 +151,14 @@ async def test_everything_goes_with_its_owner() -> None:
         await asyncio.sleep(60)
         assert await owned(it, REPLICA_SET) == []
         assert await owned(it, POD) == []
+
+
+@virtual
+async def test_the_first_set_of_a_deployment_is_made_with_all_its_replicas() -> None:
+    async with cluster() as it:
+        await settled(it, (selecting(3), DEPLOYMENT))
+        (made,) = await owned(it, REPLICA_SET)
+        found = await it.client().get(DEPLOYMENT, KEY)
+    assert (made["spec"]["replicas"], made["metadata"]["generation"]) == (3, 1)
+    assert found["metadata"]["annotations"] == {"deployment.kubernetes.io/revision": "1"}
+    assert (found["metadata"]["generation"], found["status"]["availableReplicas"]) == (1, 3)
