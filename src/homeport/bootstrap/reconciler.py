@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from homeport.api.cluster.v1beta2 import Cluster, Machine, MachinePool
@@ -10,7 +11,7 @@ from homeport.bootstrap.owner import Owner, owner_of
 from homeport.bootstrap.scope import BootstrapScope, is_created
 from homeport.bootstrap.secret import refuse_foreign
 from homeport.bootstrap.token import SECRET
-from homeport.capi.name import CLUSTER_NAME_LABEL, Reason
+from homeport.capi.name import CERTIFICATES_EXPIRY, CLUSTER_NAME_LABEL, Reason
 from homeport.capi.object.ownership import OwnedElsewhere, is_controlled_by, owner_patch, owner_reference
 from homeport.capi.reconciler import CapiReconciler
 from homeport.client.protocol import Key, MergePatch, Query
@@ -27,6 +28,7 @@ S = TypeVar("S", bound=BootstrapScope[Any])
 
 class BootstrapReconciler(CapiReconciler[O, S]):
     waits_are_events = True
+    rests = True
 
     def __init__(self, manager: Manager) -> None:
         super().__init__(manager)
@@ -44,7 +46,7 @@ class BootstrapReconciler(CapiReconciler[O, S]):
         return (
             a.generation != b.generation
             or a.owner_references != b.owner_references
-            or a.annotations != b.annotations
+            or _asked(a.annotations) != _asked(b.annotations)
             or (is_created(old) and not is_created(new))
         )
 
@@ -99,3 +101,8 @@ class BootstrapReconciler(CapiReconciler[O, S]):
         if scope.created and not is_controlled_by(secret, scope.object):
             patch = owner_patch(secret, owner_reference(scope.object, controller=True))
             await self.client.patch(SECRET, scope.key, MergePatch(patch), self._write)
+
+
+def _asked(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Without what a control plane notes for the Machine."""
+    return {name: value for name, value in annotations.items() if name != CERTIFICATES_EXPIRY}

@@ -17,14 +17,15 @@ import structlog
 from homeport.api.meta import Object, Resource, Unstructured
 from homeport.client.errors import AlreadyExists, ApiError, Conflict, TooManyRequests
 from homeport.client.protocol import Key, Query
-from homeport.runtime.cache import Cache, key_of
+from homeport.runtime.cache import Cache, key_of, version_of
 from homeport.runtime.clock import Clock, SystemClock
+from homeport.runtime.echo import Echoes
 from homeport.runtime.informer import Handler, Informer, resource_of
 from homeport.runtime.informers import Informers
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.own_status import OwnStatus
-from homeport.runtime.own_write import Expectation, Gate, Writes, caught_up, track, untrack
+from homeport.runtime.own_write import Expectation, Gate, Revision, Writes, caught_up, track, untrack
 from homeport.runtime.queue import Backoff, Priority, ShutDown, WorkQueue
 from homeport.runtime.reconciler import Reconciler
 from homeport.runtime.share import ShardOf, Share
@@ -68,9 +69,16 @@ class Controller:
         shard_of: ShardOf | None = None,
         clock: Clock | None = None,
         status_wakes: bool = True,
+        own_writes_wake: bool = True,
+        rests: bool = False,
     ) -> None:
         """`status_wakes` False: a status that the reconciler itself wrote, as the last thing of a loop, is no reason to
-        look again. For reconcilers that compute it in every reconcile, and decide nothing by it."""
+        look again. For reconcilers that compute it in every reconcile, and decide nothing by it.
+
+        `own_writes_wake` False: no write of the loop to a state that it knew is a reason to look again, whatever the
+        kind of the object. For reconcilers that go on with what they wrote, to the end of the same loop.
+
+        `rests`: while keys wait for workers, one that was just worked on is left alone for a moment."""
         self.name = name
         self.kind: type[Object] | Resource = kind
         self.shard_of = shard_of  # which keys of this controller stay together; None: as the manager says
@@ -86,7 +94,9 @@ class Controller:
         self.unfinished = Unfinished(self._clock)
         self.waits, self.failed = self.unfinished.waits, self.unfinished.failed
         self._expected: dict[Key, list[Expectation]] = {}
-        self._own_status = None if status_wakes else OwnStatus()
+        self._own_status = OwnStatus() if own_writes_wake and not status_wakes else None
+        self._echoes = None if own_writes_wake else Echoes()
+        self._rests = rests
         self._watches: list[_Watch[Any]] = [_Watch(kind, None, predicate, query)]
         self._informers: list[Informer[Any]] = []
         self._shared: Informers | None = None
@@ -188,7 +198,8 @@ class Controller:
             informer.on_change(self._handler(watch))
 
     def _handler(self, watch: _Watch[T]) -> Handler[T]:
-        find = watch.keys or own_key
+        given: Any = watch.kind  # a type or a Resource, as for informers
+        find, kind = watch.keys or own_key, resource_of(given)
 
         def changed(old: T | None, new: T | None, initial: bool) -> None:
             if watch.keys is None and self.share is not None and not self._note_shard(self.share, old, new):
@@ -202,9 +213,13 @@ class Controller:
             if old is not None:
                 keys |= dict.fromkeys(find(old))  # the owner of an object may have changed
             for key in keys:
-                self.wake(key, priority=priority)
+                if new is None or not self._is_echo(key, (kind, version_of(new)), priority):
+                    self.wake(key, priority=priority)
 
         return changed
+
+    def _is_echo(self, key: Key, change: Revision, priority: Priority) -> bool:
+        return self._echoes is not None and self._echoes.covers(key, change, priority, self._busy)
 
     def _note_shard(self, share: Share, old: Object | Unstructured | None, new: Object | Unstructured | None) -> bool:
         """False: the change concerns another replica alone."""
@@ -242,6 +257,8 @@ class Controller:
                         self.queue.add(key, after=seconds)
                     elif self.mine(key) and self._caught_up(key):
                         await self._attempt(key, shard)
+                        if self._rests:
+                            self.queue.rest(key)
                 finally:
                     del self._busy[key]
                     finished.set()
@@ -281,7 +298,7 @@ class Controller:
 
     async def _reconcile(self, key: Key) -> str:
         """One loop. The only place where any exception is caught: a broken object must not stop the others."""
-        writes = Writes()
+        writes, finished = Writes(), False
         token = track(writes)
         try:
             wait = await self._reconciler.reconcile(key)
@@ -313,12 +330,17 @@ class Controller:
             log.warning("failed", error=self.failed[key], **self._again_in(key))
             return "error"
         else:
+            finished = True
             return self._finish(key, wait)
         finally:
             untrack(token)
             if self._own_status is not None:
                 if self._own_status.decide(key, writes.final_status(resource_of(self.kind), key)):
                     self.queue.add(key)
+            if self._echoes is not None:
+                missed = self._echoes.decide(key, writes, finished=finished)
+                if missed is not None:
+                    self.wake(key, priority=missed)
             if writes.recorded and self._gate is not None:
                 expected = self._gate.expect(writes)
                 if expected:

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from homeport.api.meta import Object, Resource, Unstructured
-from homeport.client.protocol import DEFAULT_WRITE, Client, Delete, DeleteAll, Key, Patch, Query, Write
+from homeport.client.protocol import DEFAULT_WRITE, Client, Delete, DeleteAll, Key, MergePatch, Patch, Query, Write
 from homeport.machinery.selector import FieldSelector, LabelSelector, parse_fields, parse_labels
 from homeport.runtime.cache import Cache, deleting, key_of, labels_of, uid_of, version_of
 from homeport.runtime.informers import Informers
@@ -22,6 +22,8 @@ from homeport.runtime.lease import LeaseLost
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+
+Revision = tuple[Resource, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class _Written:
     revision: int  # 0: it was deleted, at an unknown revision
     object: Object | Unstructured | None = None
     status: bool = False  # through the subresource: nothing else was touched
+    locked: bool = False  # refused unless the object was as the writer knew it
 
 
 @dataclass(slots=True)
@@ -47,9 +50,15 @@ class Writes:
         self.recorded = []
         self.closed = True
 
-    def note(self, resource: Resource, obj: Object | Unstructured, *, status: bool = False) -> None:
+    def note(
+        self, resource: Resource, obj: Object | Unstructured, *, status: bool = False, locked: bool = False
+    ) -> None:
         if not self.closed:
-            self.recorded.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status))
+            self.recorded.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status, locked))
+
+    def known(self) -> frozenset[Revision]:
+        """The revisions that were written to a state that the writer knew."""
+        return frozenset((each.resource, each.revision) for each in self.recorded if each.locked)
 
     def final_status(self, resource: Resource, key: Key) -> int:
         """The revision at which the status of that object was written, if that was the last write of all; else 0."""
@@ -106,10 +115,10 @@ class OwnWrites:
             self._fence()
             raise LeaseLost("the lease expired during a write") from None
 
-    def _note(self, kind: Any, obj: Any, options: Write, *, status: bool = False) -> Any:
+    def _note(self, kind: Any, obj: Any, options: Write, *, status: bool = False, locked: bool = False) -> Any:
         writes = _current.get()
         if writes is not None and not options.dry_run and _is_object(obj):
-            writes.note(_resource(kind), obj, status=status)
+            writes.note(_resource(kind), obj, status=status, locked=locked)
         return obj
 
     async def create(
@@ -136,7 +145,9 @@ class OwnWrites:
         self, kind: Any, key: Key, patch: Patch, options: Write = DEFAULT_WRITE, *, subresource: str = ""
     ) -> Any:
         made = await self._fenced(lambda: self._inner.patch(kind, key, patch, options, subresource=subresource))
-        return made if subresource == "scale" else self._note(kind, made, options, status=subresource == "status")
+        if subresource == "scale":
+            return made
+        return self._note(kind, made, options, status=subresource == "status", locked=_is_locked(patch))
 
     async def apply(
         self, obj: Any, options: Write, *, kind: Resource | None = None, force: bool = False, subresource: str = ""
@@ -272,6 +283,11 @@ def _is_object(obj: Any) -> bool:
     return isinstance(obj, Object) or (
         isinstance(obj, dict) and bool((obj.get("metadata") or {}).get("resourceVersion"))
     )
+
+
+def _is_locked(patch: Patch) -> bool:
+    """Whether the server refuses it for any but one state of the object."""
+    return isinstance(patch, MergePatch) and bool((patch.body.get("metadata") or {}).get("resourceVersion"))
 
 
 def _resource(kind: Any) -> Resource:

@@ -32,6 +32,10 @@ class Priority(IntEnum):
 
 _LAZIEST_FIRST = tuple(reversed(Priority))
 _SPARE = 8
+_WAIT_WEIGHT = 0.05  # of the last wait in the mean
+_REST_PER_WAIT = 10.0
+_SHORTEST_REST = 0.05
+_LONGEST_REST = 1.0
 
 _Later = tuple[float, int, K, Priority]  # when, the order among equal times, what
 
@@ -81,6 +85,8 @@ class WorkQueue(Generic[K]):
         self._timer: tuple[float, asyncio.TimerHandle] | None = None  # for the first in the heap
         self._order = itertools.count()
         self._failures: dict[K, int] = {}
+        self._mean_wait = 0.0  # of keys for workers, of late
+        self._worked: dict[K, float] = {}  # keys that rest > when they were worked on, the earliest first
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
         self._turn = itertools.count(1)
@@ -101,9 +107,14 @@ class WorkQueue(Generic[K]):
     def add(self, key: K, *, priority: Priority = Priority.NORMAL, after: float = 0.0) -> None:
         if self._closed:
             return
+        if after <= 0 and priority != Priority.USER and key not in self._waiting:
+            after = self._rest_left(key)
         if after > 0:
             self._add_later(key, after, priority)
-            return
+        else:
+            self._add_now(key, priority)
+
+    def _add_now(self, key: K, priority: Priority) -> None:
         self.stats.adds += 1
         self._later.pop(key, None)
         if key in self._working:
@@ -148,7 +159,7 @@ class WorkQueue(Generic[K]):
         while self._heap and self._heap[0][0] <= until:
             found = heapq.heappop(self._heap)
             if self._later.get(found[2]) is found:  # it was not added at once, or for an earlier time, meanwhile
-                self.add(found[2], priority=found[3])
+                self._add_now(found[2], found[3])
         if self._heap:
             self._set_timer()
 
@@ -188,6 +199,7 @@ class WorkQueue(Generic[K]):
                 waited = asyncio.get_running_loop().time() - held[1]
                 self.stats.taken += 1
                 self.stats.waited_seconds += waited
+                self._mean_wait += _WAIT_WEIGHT * (waited - self._mean_wait)
                 if self._observe_taken is not None:
                     self._observe_taken(waited)
                 return key
@@ -198,6 +210,30 @@ class WorkQueue(Generic[K]):
         again = self._working.pop(key)
         if again is not None:
             self.add(key, priority=again)
+
+    # -- rest --------------------------------------------------------------------------------------------------
+    # While keys wait for workers, whatever happens to one of them happens in many small steps, and a look at each of
+    # them finds little. The longer keys wait, the longer a key that was just worked on rests, and what wakes it
+    # meanwhile becomes one look. Where none wait, none rests.
+
+    def rest(self, key: K) -> None:
+        """The key was worked on just now. What users do wakes it all the same."""
+        now = asyncio.get_running_loop().time()
+        if self._rest_seconds():
+            self._worked.pop(key, None)
+            self._worked[key] = now
+        while self._worked and (first := next(iter(self._worked.items())))[1] < now - _LONGEST_REST:
+            del self._worked[first[0]]
+
+    def _rest_seconds(self) -> float:
+        rest = min(self._mean_wait * _REST_PER_WAIT, _LONGEST_REST)
+        return rest if rest >= _SHORTEST_REST else 0.0
+
+    def _rest_left(self, key: K) -> float:
+        worked = self._worked.get(key)
+        if worked is None:
+            return 0.0
+        return worked + self._rest_seconds() - asyncio.get_running_loop().time()
 
     def retry(self, key: K, *, priority: Priority = Priority.NORMAL, at_least: float = 0.0) -> float:
         """It failed: once more after a pause that grows with each failure in a row. Returns the pause."""

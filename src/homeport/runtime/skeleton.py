@@ -34,6 +34,8 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
     former_finalizers: frozenset[str] = frozenset()  # what the finalizer was called before
     workers = 8
     status_wakes = True  # see Controller
+    own_writes_wake = True  # see Controller
+    rests = False  # see Controller
 
     def predicate(self, old: O | None, new: O | None) -> bool:
         """Which changes of an object wake its own key: all of them, unless a reconciler narrows that."""
@@ -54,6 +56,8 @@ class ObjectReconciler(Reporting[S], Generic[O, S]):
             workers=self.workers,
             clock=manager.clock,
             status_wakes=self.status_wakes,
+            own_writes_wake=self.own_writes_wake,
+            rests=self.rests,
             predicate=self.predicate,
             shard_of=self.shard_of,
         )

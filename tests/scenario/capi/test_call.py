@@ -44,3 +44,13 @@ async def test_rights_that_newer_versions_need_are_there_before_another_control_
         await h.patch(KubeadmControlPlane, "one-cp", {"spec": {"replicas": 3}})
         await h.steady("one", 3, 0, "v1.30.0")
         assert await rights(h) >= {"kubeadm:cluster-admins", "kubeadm:apiserver-kubelet-client"}
+
+
+@virtual
+async def test_a_new_cluster_is_looked_at_a_few_times_and_not_for_what_its_controllers_wrote_themselves() -> None:
+    async with harness() as h:
+        await h.create("one", 1, 0, "v1.30.0")
+        await h.steady("one", 1, 0, "v1.30.0")
+        looks = {each.name: sum(each.metrics.counts.values()) for each in h.plane.manager.controllers}
+        assert looks["cluster"] <= 13
+        assert looks["machine"] <= 10

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from homeport.api.meta import Model, Object, Resource, Unstructured, resource
+from homeport.capi.name import BLOCK_MOVE
 from homeport.capi.object.external import Externals
 from homeport.capi.resolution import CRD, Contracts, NotInstalled
 from homeport.client.protocol import Key, MergePatch
@@ -113,6 +114,29 @@ async def test_an_object_is_read_and_its_changes_wake_its_owner() -> None:
         await p.client.patch(FOO, Key("default", "x"), MergePatch({"spec": {"say": "bye"}}))
         await p.settle()
         assert a.seen == [Seen("a", "none"), Seen("a", "hello v1beta1 v1beta1"), Seen("a", "bye v1beta1 v1beta1")]
+
+
+@virtual
+async def test_the_bookkeeping_of_a_provider_does_not_wake_the_owner_until_the_object_goes() -> None:
+    async with asking(crd("v1beta1", v1beta1="v1beta1")) as (p, a):
+        (made,) = await p.have(owner("a", "x"))
+        await p.have(foo("x", "hello", made))
+        await p.settle()
+        a.seen.clear()
+        key = Key("default", "x")
+        marks = {"finalizers": ["example.com/foo"], "annotations": {BLOCK_MOVE: "true"}}
+        await p.client.patch(FOO, key, MergePatch({"metadata": marks}))
+        await p.settle()
+        assert a.seen == []
+        await p.client.patch(FOO, key, MergePatch({"metadata": {"annotations": {"other": "news"}}}))
+        await p.settle()
+        assert len(a.seen) == 1
+        await p.client.delete(FOO, key)
+        await p.settle()
+        assert len(a.seen) == 2
+        await p.client.patch(FOO, key, MergePatch({"metadata": {"finalizers": []}}))
+        await p.settle()
+        assert a.seen[-1] == Seen("a", "none")
 
 
 @virtual

@@ -232,3 +232,67 @@ def test_delayed_keys_come_at_their_own_times_in_whichever_order_they_were_added
         return found
 
     assert run_virtual(scenario()) == [("soon", 1.0), ("between", 5.0), ("late", 20.0)]
+
+
+async def crowded(queue: WorkQueue[str], seconds: float) -> None:
+    """Many keys, each of which waits so long for a worker."""
+    for number in range(100):
+        queue.add(f"other-{number}")
+        await asyncio.sleep(seconds)
+        queue.done(await queue.get())
+
+
+async def times(queue: WorkQueue[str], priority: Priority) -> tuple[float, int]:
+    """When a key that was worked on just now comes again after three wakes, and how often."""
+    loop = asyncio.get_running_loop()
+    queue.add("a", priority=Priority.USER)
+    key = await queue.get()
+    queue.add(key, priority=priority)
+    queue.rest(key)
+    queue.done(key)
+    began = loop.time()
+    for _ in range(2):
+        queue.add(key, priority=priority)
+    assert await queue.get() == key
+    queue.done(key)
+    return loop.time() - began, len(queue) + queue.delayed
+
+
+def test_a_key_that_was_just_worked_on_rests_while_keys_wait_for_workers_and_then_comes_once() -> None:
+    async def scenario() -> tuple[float, int]:
+        queue: WorkQueue[str] = WorkQueue()
+        await crowded(queue, 0.03)
+        return await times(queue, Priority.NORMAL)
+
+    waited, left = run_virtual(scenario())
+    assert waited == pytest.approx(0.3, rel=0.1)
+    assert left == 0
+
+
+def test_what_a_user_does_is_looked_at_at_once_however_many_keys_wait() -> None:
+    async def scenario() -> tuple[float, int]:
+        queue: WorkQueue[str] = WorkQueue()
+        await crowded(queue, 0.03)
+        return await times(queue, Priority.USER)
+
+    assert run_virtual(scenario()) == (0.0, 0)
+
+
+def test_no_key_rests_where_none_waits() -> None:
+    async def scenario() -> tuple[float, int]:
+        queue: WorkQueue[str] = WorkQueue()
+        await crowded(queue, 0.001)
+        return await times(queue, Priority.NORMAL)
+
+    assert run_virtual(scenario()) == (0.0, 0)
+
+
+def test_no_key_rests_for_longer_than_a_second() -> None:
+    async def scenario() -> tuple[float, int]:
+        queue: WorkQueue[str] = WorkQueue()
+        await crowded(queue, 60.0)
+        return await times(queue, Priority.NORMAL)
+
+    waited, left = run_virtual(scenario())
+    assert waited == pytest.approx(1.0)
+    assert left == 0

@@ -13,9 +13,11 @@ from homeport.runtime.informer import Informer
 from homeport.runtime.outcome import Wait
 from homeport.runtime.share import Share
 from homeport.runtime.testing import Plane, plane, virtual
+from homeport.runtime.wake import own_key
 from homeport.runtime.work import key_in_work
-from unit.runtime.runtime_sample import WIDGETS, Sizes, Widget, widget
+from unit.runtime.runtime_sample import WIDGET, WIDGETS, Sizes, Widget, widget
 
+A = Key("default", "a")
 CONFIG_MAP = Resource("", "v1", "ConfigMap", "configmaps")
 SECRET = Resource("", "v1", "Secret", "secrets")
 
@@ -200,3 +202,77 @@ async def test_labels_and_specs_that_change_beside_our_status_are_looked_at() ->
             await p.settle()
         assert len(sizes.seen) == 3
         assert (await p.client.get(Widget, Key("default", "a"))).status.size == 2
+
+
+class Labelling:
+    """Gives its object, and the ConfigMap of the same name, a label; then goes on with both."""
+
+    def __init__(self, p: Plane, *, locked: bool = True, failures: int = 0) -> None:
+        self._client, self._locked, self._failures = p.manager.client, locked, failures
+        self._widgets, self._maps = (p.manager.informers.get(kind).cache for kind in (WIDGET, CONFIG_MAP))
+        self.looks = 0
+        self.pause = 0.0  # between the writes and the end
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        self.looks += 1
+        for kind, cache in ((WIDGET, self._widgets), (CONFIG_MAP, self._maps)):
+            found = cache.get(key)
+            if found is not None and not found.metadata.get("labels"):
+                state = {"resourceVersion": found.resource_version} if self._locked else {}
+                await self._client.patch(kind, key, MergePatch({"metadata": {"labels": {"a": "b"}, **state}}))
+        await asyncio.sleep(self.pause)
+        if self._failures:
+            self._failures -= 1
+            raise RuntimeError("not to the end")
+        return None
+
+    def control(self, p: Plane) -> None:
+        controller = Controller("labelling", WIDGET, self, clock=p.clock, own_writes_wake=False)
+        p.manager.add(controller.map(CONFIG_MAP, own_key))
+
+
+async def looks_at_both(p: Plane, made: Labelling) -> int:
+    made.control(p)
+    await p.have(config_map("a"), widget("a"))
+    await p.start()
+    await p.settle()
+    await asyncio.sleep(5.0)
+    assert {(await p.client.get(kind, A)).metadata["labels"]["a"] for kind in (WIDGET, CONFIG_MAP)} == {"b"}
+    return made.looks
+
+
+@virtual
+async def test_whoever_goes_on_with_what_it_wrote_is_not_woken_by_that() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        made = Labelling(p)
+        assert await looks_at_both(p, made) == 1
+        for kind in (WIDGET, CONFIG_MAP):  # others' changes count as ever
+            await p.client.patch(kind, A, MergePatch({"metadata": {"annotations": {"by": "another"}}}))
+            await p.settle()
+        assert made.looks == 3
+
+
+@virtual
+async def test_a_write_over_a_state_that_it_did_not_know_wakes_its_writer() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        assert await looks_at_both(p, Labelling(p, locked=False)) > 1
+
+
+@virtual
+async def test_a_loop_that_failed_after_its_writes_looks_again() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        assert await looks_at_both(p, Labelling(p, failures=1)) > 1
+
+
+@virtual
+async def test_what_others_write_beside_the_own_writes_of_a_loop_is_looked_at() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+        made = Labelling(p)
+        made.pause = 1.0
+        made.control(p)
+        await p.have(config_map("a"), widget("a"))
+        await p.start()
+        await p.until(CONFIG_MAP, A, lambda found: bool(found.metadata.get("labels")))
+        await p.client.patch(CONFIG_MAP, A, MergePatch({"metadata": {"annotations": {"by": "another"}}}))
+        await asyncio.sleep(5.0)
+        assert made.looks == 2

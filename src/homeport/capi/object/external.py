@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 
 from homeport.api.meta import Resource, Unstructured
+from homeport.capi.name import BLOCK_MOVE
 from homeport.capi.object.ownership import group_kind, owners
 from homeport.capi.resolution import Contracts, NotInstalled, Reference, ResolvedResource, plural
 from homeport.client.errors import NotFound
@@ -20,9 +21,12 @@ from homeport.runtime.cache import key_of
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer
 from homeport.runtime.manager import Manager
+from homeport.runtime.queue import Priority
 from homeport.runtime.work import key_in_work
 
 log = structlog.get_logger(__name__)
+
+_BOOKKEEPING = frozenset(("resourceVersion", "generation", "managedFields", "finalizers", "annotations"))
 
 GroupKind = tuple[str, str]
 Waker = tuple[Controller, Key]
@@ -129,7 +133,7 @@ class Externals:
             kind.served = served
         if (watcher, owner_kind) not in kind.watchers:
             kind.watchers.add((watcher, owner_kind))
-            watcher.watch(served.resource, lambda obj: owner_keys(obj, owner_kind))
+            watcher.watch(served.resource, _mapper(owner_kind), predicate=_says_more)
         return kind
 
     def _begin(self, which: GroupKind, served: ResolvedResource) -> _Kind:
@@ -143,7 +147,7 @@ class Externals:
         made = self._kinds[which] = _Kind(served, informer)
         for controller, owner_kind in old.watchers if old is not None else ():
             made.watchers.add((controller, owner_kind))
-            controller.watch(served.resource, _mapper(owner_kind))
+            controller.watch(served.resource, _mapper(owner_kind), predicate=_says_more)
         return made
 
     async def _read(self, kind: _Kind, key: Key) -> Unstructured | None:
@@ -164,7 +168,7 @@ class Externals:
         place = (which, key_of(after))
         for controller, key in self._awaited.pop(place, ()):
             self._askers[controller].get(key, set()).discard(place)
-            controller.wake(key)
+            controller.wake(key, priority=Priority.USER)  # as for every object that comes
 
     def _released(self, which: GroupKind, before: Unstructured | None, after: Unstructured | None) -> None:
         if before is None or not self._contested or (after is not None and owners(before) == owners(after)):
@@ -196,6 +200,23 @@ def _definition(which: GroupKind) -> str:
 
 def _mapper(owner_kind: Resource) -> Any:
     return lambda obj: owner_keys(obj, owner_kind)
+
+
+def _says_more(old: Unstructured | None, new: Unstructured | None) -> bool:
+    """Whether a change is more than the bookkeeping of a provider: finalizers of an object that stays, and the mark of
+    work that a move has to wait for."""
+    if old is None or new is None or new.metadata.get("deletionTimestamp"):
+        return True
+    return _content(old) != _content(new) or _marks(old.metadata) != _marks(new.metadata)
+
+
+def _content(obj: Unstructured) -> dict[str, Any]:
+    return {name: value for name, value in obj.items() if name != "metadata"}
+
+
+def _marks(meta: dict[str, Any]) -> dict[str, Any]:
+    annotations = {name: value for name, value in (meta.get("annotations") or {}).items() if name != BLOCK_MOVE}
+    return {name: value for name, value in meta.items() if name not in _BOOKKEEPING} | {"annotations": annotations}
 
 
 def owner_keys(obj: Unstructured, owner_kind: Resource) -> Iterable[Key]:

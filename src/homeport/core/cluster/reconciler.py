@@ -48,7 +48,8 @@ class ClusterReconciler(CapiReconciler[Cluster, ClusterScope]):
     condition = Condition.AVAILABLE
     finalizer = CLUSTER_FINALIZER
     workers = 16
-    status_wakes = False
+    own_writes_wake = False
+    rests = True
     pace = Pace(1.0)
 
     def __init__(self, capi: Capi, *, topology_hooks: bool = False, paced: bool = True) -> None:

@@ -50,7 +50,8 @@ class MachineReconciler(CapiReconciler[Machine, MachineScope]):
     condition = name.Condition.READY
     finalizer = name.MACHINE_FINALIZER
     workers = 16
-    status_wakes = False
+    own_writes_wake = False
+    rests = True
     pace = Pace(1.0)
 
     def __init__(self, capi: Capi, *, also: Propagation | None = None, paced: bool = True) -> None:
