@@ -20,6 +20,7 @@ from homeport.machinery import condition
 from homeport.runtime.clock import rfc3339
 from homeport.runtime.manager import Manager
 from homeport.runtime.outcome import Wait
+from homeport.runtime.pace import Pace
 from homeport.runtime.reconciler import Scope
 
 O = TypeVar("O", bound=Object)
@@ -40,11 +41,17 @@ class ProviderScope(Scope[O]):
         self.asked = False
         self.origin = ""  # the Secret of its connection
         self.unasked = False
+        self.brief = False  # what it waits for comes in a moment, by another controller of this plane
+
+    @property
+    def urgent(self) -> bool:
+        return not self.brief
 
 
 class ProviderReconciler(CapiReconciler[O, ProviderScope[O]], Generic[O]):
     waits_are_events = True
     drop_empty_messages = True
+    pace = Pace(1.0, settle=True)
 
     def __init__(
         self, manager: Manager, provider: str, name: str, kind: type[O], finalizer: str, former: frozenset[str]

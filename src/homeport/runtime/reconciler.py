@@ -52,6 +52,7 @@ class Scope(Generic[O]):
         self.read: O = obj  # as it was read, or last written; shared, not to be changed
         self.timer: Wait | None = None  # when the status changes by the passing of time alone
         self.later: Wait | None = None  # when a status that was held back is to be written
+        self.untold: Wait | None = None  # becomes an event together with the status
         self.released = False  # the last finalizer is gone: there is no object to report on
         # What the status is now, as bytes, and how it differs from what it was: most loops change nothing.
         self._difference: tuple[bytes, dict[str, Any]] = (_status(obj), {})
@@ -232,12 +233,17 @@ class Reporting(Generic[S]):
             changed = before is None or before.text != now.text
         lasts = before is not None and before.text == now.text and before.level < level
         if (changed or lasts) and level != _Level.QUIET:
-            self.recorder.record(scope.object, reason, message or reason, warning=warn)
+            scope.untold = Wait(reason, message, warning=warn)
 
     def _set_condition(self, scope: S, status: Status, reason: str, message: str) -> bool | None:
         if not self.condition:
             return None
         return scope.report(self.condition, status, reason, message, rfc3339(self.clock.now()))
+
+    def _tell(self, scope: S) -> None:
+        news, scope.untold = scope.untold, None
+        if news is not None:
+            self.recorder.record(scope.object, news.reason, news.message or news.reason, warning=news.warning)
 
     async def _store_quietly(self, scope: S) -> None:
         """On the way out with an error: that one counts, not that it could not be reported."""
@@ -268,7 +274,9 @@ class Reporting(Generic[S]):
         held = self._pacer.delay(scope.key, self.clock.monotonic(), urgent=scope.urgent, changed=bool(patch))
         if held:
             scope.later = Wait("StatusWriteDelayed", after=held, quiet=True)
-        if not patch or held:
+            return  # what is over by then is told by no event either
+        self._tell(scope)
+        if not patch:
             return
         write = self.client.patch(type(scope.object), scope.key, MergePatch(patch), self._write, subresource="status")
         began = self.clock.monotonic()

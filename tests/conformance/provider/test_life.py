@@ -31,6 +31,16 @@ async def test_a_machine_comes_up_and_goes(vendor: Open) -> None:
 
 
 @virtual
+async def test_a_machine_tells_that_it_waits_for_an_owner_only_if_that_lasts(vendor: Open) -> None:
+    async with provider_plane(vendor) as g:
+        await g.cluster()
+        await g.plane.have(g.vendor.infra_machine("alone"))
+        await g.plane.settle(quiet=0.1)
+        assert condition(await g.infra_machine("alone"), "Ready") == {}
+        assert "WaitingForOwner" in await g.machine_says("alone", timeout=5.0)
+
+
+@virtual
 async def test_a_cluster_leaves_nothing_behind(vendor: Open) -> None:
     async with provider_plane(vendor) as g:
         await g.cluster()

@@ -96,6 +96,7 @@ class ClusterReconciler(ProviderReconciler[C], Generic[C, M, S]):
 
     async def _normal(self, scope: ProviderScope[C], cluster: Cluster | None) -> Wait | None:
         if cluster is None:
+            scope.brief = True
             return Wait(
                 "WaitingForOwner",
                 "no Cluster owns this object yet: name it in a Cluster's infrastructureRef",

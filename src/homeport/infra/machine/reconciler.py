@@ -109,12 +109,13 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
 
     async def _normal(self, scope: ProviderScope[M], machine: Machine | None, cluster: Cluster | None) -> Wait | None:
         if machine is None or cluster is None:
+            scope.brief = True
             return Wait("WaitingForOwner", "no Machine owns this object yet", quiet=True)
         infra_cluster = self._owners.infra_cluster(cluster)
         if infra_cluster is None or not cluster.status.initialization.infrastructure_provisioned:
             return Wait("ClusterInfrastructureNotReady", f"Cluster {cluster.metadata.name} has no infrastructure yet")
         if not machine.spec.bootstrap.data_secret_name and not is_provisioned(scope.object):
-            return self._no_bootstrap_data(machine, cluster)
+            return self._no_bootstrap_data(scope, machine, cluster)
         # Not earlier: an object that holds nothing at the vendor can be deleted without asking the vendor, which may
         # be impossible for ever.
         # One that names a machine was moved or adopted.
@@ -190,11 +191,12 @@ class MachineReconciler(ProviderReconciler[M], Generic[C, M, S]):
         )
         return Wait("OrphanedMachines", text, after=_GONE_SECONDS, warning=True)
 
-    def _no_bootstrap_data(self, machine: Machine, cluster: Cluster) -> Wait:
+    def _no_bootstrap_data(self, scope: ProviderScope[M], machine: Machine, cluster: Cluster) -> Wait:
         plane = names.CONTROL_PLANE_LABEL in machine.metadata.labels
         if not plane and not cluster.status.initialization.control_plane_initialized:
             text = f"the control plane of Cluster {cluster.metadata.name} must come up first"
             return Wait("ControlplaneNotInitialized", text)
+        scope.brief = True
         return Wait("BootstrapDataNotReady", f"Machine {machine.metadata.name} has no bootstrap data yet")
 
     def _vanished(self, scope: ProviderScope[M]) -> Wait:
