@@ -172,17 +172,29 @@ def wire(value: object) -> Any:
     if isinstance(value, msgspec.Struct):
         return _wire_struct(value)[0]
     if isinstance(value, dict):
-        return {key: wire(item) for key, item in value.items()}
+        return {key: item if type(item) in _PLAIN else wire(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [wire(item) for item in value]
     return value
 
 
+def wire_differences(before: msgspec.Struct, after: msgspec.Struct) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The JSON of both, of the same type, without the fields that are equal: those need not be written down."""
+    changed = tuple(
+        part for part in _parts(type(after)) if getattr(before, part.attribute) != getattr(after, part.attribute)
+    )
+    return _wire_parts(before, changed)[0], _wire_parts(after, changed)[0]
+
+
 def _wire_struct(value: msgspec.Struct) -> tuple[dict[str, Any], bool]:
+    return _wire_parts(value, _parts(type(value)))
+
+
+def _wire_parts(value: msgspec.Struct, parts: tuple[_Part, ...]) -> tuple[dict[str, Any], bool]:
     """The JSON, and whether anything in it was filled in."""
     out: dict[str, Any] = {}
     filled = False
-    for attribute, name, default, kept, struct in _parts(type(value)):
+    for attribute, name, default, kept, struct in parts:
         item = getattr(value, attribute)
         # Most fields are what nobody filled in, and comparing is far cheaper than writing them down.
         if item is None or (not kept and item == default):

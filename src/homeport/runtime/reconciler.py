@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 import structlog
 
-from homeport.api.meta import Object, wire
+from homeport.api.meta import Object, wire_differences
 from homeport.client.errors import ApiError, Conflict, NotFound, TooManyRequests
 from homeport.client.protocol import Client, Key, MergePatch, Write
 from homeport.machinery import condition
@@ -90,8 +90,8 @@ class Scope(Generic[O]):
     def _compare(self) -> dict[str, Any]:
         before: Any = self.read
         after: Any = self.object
-        patch: dict[str, Any] = diff_merge({"status": wire(before.status)}, {"status": wire(after.status)})
-        return patch
+        was, now = wire_differences(before.status, after.status)
+        return diff_merge({"status": was}, {"status": now})
 
     def update_metadata(self, obj: O) -> None:
         """Metadata or spec was written in this loop: continue from what the server returned."""

@@ -12,7 +12,7 @@ from homeport.api.bootstrap import v1beta2 as bootstrap
 from homeport.api.cluster import v1beta2 as cluster
 from homeport.api.controlplane import v1beta2 as controlplane
 from homeport.api.ipam import v1beta2 as ipam
-from homeport.api.meta import ObjectMeta, Unstructured, wire
+from homeport.api.meta import ObjectMeta, Unstructured, wire, wire_differences
 
 REF = cluster.ContractRef(api_group="g", kind="K", name="n")
 
@@ -48,6 +48,22 @@ def test_what_is_written_shares_nothing_with_the_object() -> None:
     machine = cluster.Machine(metadata=ObjectMeta(labels={"a": "b"}))
     wire(machine)["metadata"]["labels"]["a"] = "c"
     assert machine.metadata.labels == {"a": "b"}
+
+
+def test_of_two_states_only_what_differs_is_written() -> None:
+    ready = {"type": "Ready", "status": "True"}
+    before = cluster.MachineStatus(phase="Pending", observed_generation=1, conditions=[ready])
+    after = cluster.MachineStatus(phase="Running", observed_generation=1, conditions=[ready, {**ready, "type": "Up"}])
+    after.initialization.infrastructure_provisioned = True
+    assert wire_differences(before, after) == (
+        {"phase": "Pending", "conditions": [ready]},
+        {
+            "phase": "Running",
+            "conditions": [ready, {"type": "Up", "status": "True"}],
+            "initialization": {"infrastructureProvisioned": True},
+        },
+    )
+    assert wire_differences(after, after) == ({}, {})
 
 
 READ: list[tuple[type[Any], str, Any]] = [
