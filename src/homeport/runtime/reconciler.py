@@ -232,8 +232,10 @@ class Reporting(Generic[S]):
         if changed is None:
             changed = before is None or before.text != now.text
         lasts = before is not None and before.text == now.text and before.level < level
-        if (changed or lasts) and level != _Level.QUIET:
-            scope.untold = Wait(reason, message, warning=warn)
+        if (changed or lasts) and level == _Level.WARNING:
+            self.recorder.record(scope.object, reason, message or reason, warning=True)
+        elif (changed or lasts) and level == _Level.EVENT:
+            scope.untold = Wait(reason, message)
 
     def _set_condition(self, scope: S, status: Status, reason: str, message: str) -> bool | None:
         if not self.condition:
@@ -243,7 +245,7 @@ class Reporting(Generic[S]):
     def _tell(self, scope: S) -> None:
         news, scope.untold = scope.untold, None
         if news is not None:
-            self.recorder.record(scope.object, news.reason, news.message or news.reason, warning=news.warning)
+            self.recorder.record(scope.object, news.reason, news.message or news.reason)
 
     async def _store_quietly(self, scope: S) -> None:
         """On the way out with an error: that one counts, not that it could not be reported."""
