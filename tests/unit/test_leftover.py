@@ -12,13 +12,20 @@ from leftover import take_leftovers
 
 def test_a_connection_that_is_open_when_its_loop_ends_is_found_and_closed() -> None:
     loop = asyncio.new_event_loop()
+    kept: list[asyncio.StreamWriter] = []  # both ends: a newer Python closes and reports a writer that nobody has
 
     async def connect() -> None:
-        server = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+        accepted = asyncio.Event()
+
+        def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            kept.append(writer)
+            accepted.set()
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        kept.append((await asyncio.open_connection("127.0.0.1", port))[1])
+        await accepted.wait()
         server.close()
-        loop.stash = writer  # type: ignore[attr-defined]
 
     loop.run_until_complete(connect())
     assert take_leftovers() == []  # the loop could still close them

@@ -133,6 +133,7 @@ def test_a_task_that_hangs_does_not_hang_us(vendor: Open, verb: Verb) -> None:
             await g.cluster()
             g.vendor.hang_operation(verb, 1800)
             await g.machine("slow")
+            await g.machine_says("slow", "being")  # it has the operation that hangs
             await g.machine("quick")
             await g.ready("quick", timeout=300)
             await g.machine_says("slow", "being")
