@@ -16,9 +16,9 @@ _DUE_SECONDS = 0.001
 _WRITES_PER_SECOND = 10.0
 # While a write takes long, everything else does, too, and what is waited for changes in many small steps. The pause
 # grows with it, so that an object that takes ten times as long does not report ten times as often.
-_PAUSE_PER_WRITE = 40.0
+_PAUSE_PER_WRITE = 10.0
 _LONGEST_SECONDS = 10.0
-_WEIGHT = 0.05  # of the last write in the mean
+_WEIGHT = 0.2  # of the last write in the mean
 
 
 @dataclass(frozen=True, slots=True)

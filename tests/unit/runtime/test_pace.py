@@ -76,14 +76,14 @@ def test_while_many_objects_have_such_a_change_each_is_written_less_often() -> N
 
 def test_while_writes_take_long_wording_is_written_less_often_and_what_somebody_acts_on_is_not() -> None:
     pacer = Pacer(Pace(1.0))
-    for _ in range(200):
-        pacer.took(0.1)
-    assert pacer.delay(A, 10, urgent=False, changed=True) == pytest.approx(4.0, rel=0.01)
+    for _ in range(50):
+        pacer.took(0.5)
+    assert pacer.delay(A, 10, urgent=False, changed=True) == pytest.approx(5.0, rel=0.01)
     assert pacer.delay(A, 10.5, urgent=True, changed=True) == 0
-    for _ in range(200):
+    for _ in range(50):
         pacer.took(60.0)
     assert pacer.delay(A, 10.5, urgent=False, changed=True) == 10.0, "nothing is held back for longer"
-    for _ in range(200):
+    for _ in range(50):
         pacer.took(0.01)
     assert pacer.delay(A, 10.5, urgent=False, changed=True) == pytest.approx(1.0)
 
