@@ -53,6 +53,7 @@ class Scope(Generic[O]):
         self.timer: Wait | None = None  # when the status changes by the passing of time alone
         self.later: Wait | None = None  # when a status that was held back is to be written
         self.untold: Wait | None = None  # becomes an event together with the status
+        self.final = False  # there is no later loop that could write the status
         self.released = False  # the last finalizer is gone: there is no object to report on
         # What the status is now, as bytes, and how it differs from what it was: most loops change nothing.
         self._difference: tuple[bytes, dict[str, Any]] = (_status(obj), {})
@@ -203,7 +204,8 @@ class Reporting(Generic[S]):
             return None  # its deletion wakes us
         except Terminal as stop:
             self._report_wait(scope, stop.reason, stop.message, warn=True)
-            await self._store_quietly(scope)
+            scope.final = True
+            await self._store(scope)  # if that fails, there is another loop: nothing else would report it
             raise
         except Exception as error:
             wait = self.expected(scope, error)
@@ -273,7 +275,8 @@ class Reporting(Generic[S]):
         if self.drop_empty_messages:
             scope.drop_empty_messages()
         patch = scope.status_patch()
-        held = self._pacer.delay(scope.key, self.clock.monotonic(), urgent=scope.urgent, changed=bool(patch))
+        urgent = scope.final or scope.urgent
+        held = self._pacer.delay(scope.key, self.clock.monotonic(), urgent=urgent, changed=bool(patch))
         if held:
             scope.later = Wait("StatusWriteDelayed", after=held, quiet=True)
             return  # what is over by then is told by no event either

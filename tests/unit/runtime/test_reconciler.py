@@ -11,8 +11,10 @@ from homeport.runtime.controller import Controller
 from homeport.runtime.event import EVENT
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
-from homeport.runtime.reconciler import Scope
+from homeport.runtime.pace import Pace
+from homeport.runtime.reconciler import Scope, run_phases
 from homeport.runtime.testing import Plane, plane, reconcile_once, virtual
+from present import present
 from unit.runtime.runtime_sample import WIDGET, WIDGETS, Sizes, Widget, widget
 
 A = Key("default", "a")
@@ -34,6 +36,31 @@ async def test_a_terminal_error_is_reported_and_raised() -> None:
     (found,) = state["Widget", A]["status"]["conditions"]
     assert (found["status"], found["reason"], found["message"]) == ("False", "Odd", "size is odd")
     assert state["Widget", A]["status"]["size"] == 1  # what the phases observed counts all the same
+
+
+class _Patient(Scope[Widget]):
+    urgent = False
+
+
+class _Paced(Sizes):
+    """Writes only what lasts for a second, and stops for good at once."""
+
+    pace = Pace(1.0, settle=True)
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        scope = _Patient(present(self.cache.get(key)))
+        return await self.reported(scope, run_phases(scope, [self._stop]))
+
+    async def _stop(self, scope: Scope[Widget]) -> Wait | None:
+        raise Terminal("Odd", "size is odd")
+
+
+@virtual
+async def test_a_terminal_error_is_written_at_once_since_no_later_loop_could_do_that() -> None:
+    outcome, state = await reconcile_once(_Paced, A, widget("a"), crds=[WIDGETS])
+    assert isinstance(outcome.error, Terminal)
+    (found,) = state["Widget", A]["status"]["conditions"]
+    assert (found["reason"], found["message"]) == ("Odd", "size is odd")
 
 
 @virtual
