@@ -27,7 +27,7 @@ def _is_open(endpoint: Endpoint) -> bool:
 @virtual
 async def test_a_burst_passes_and_what_is_more_waits_for_its_turn() -> None:
     clock = LoopClock()
-    endpoint = Endpoint("e", clock, per_second=10, burst=5)
+    endpoint = Endpoint("e", clock, per_second=10, burst=5, most=10)
     for _ in range(5):
         async with endpoint.turn():
             pass
@@ -88,6 +88,63 @@ async def test_a_refusal_is_an_answer_and_being_throttled_makes_everybody_wait()
     async with endpoint.turn():
         pass
     assert clock.monotonic() >= 7
+
+
+@virtual
+async def test_an_endpoint_that_answers_quickly_is_sent_more_requests_up_to_a_limit() -> None:
+    clock = LoopClock()
+    endpoint = Endpoint("e", clock)
+    for _ in range(10_000):
+        async with endpoint.turn():
+            pass
+    assert clock.monotonic() < 70  # at the first rate it takes 198 s
+    assert endpoint.rate.per_second == 200
+
+
+@virtual
+async def test_an_endpoint_that_answers_slowly_or_has_nobody_waiting_is_sent_no_more() -> None:
+    import asyncio
+
+    slow = Endpoint("slow", LoopClock(), burst=1)
+    for _ in range(50):
+        async with slow.turn():
+            await asyncio.sleep(0.6)
+    assert slow.rate.per_second == 50
+    unused = Endpoint("unused", LoopClock())
+    for _ in range(500):
+        async with unused.turn():
+            await asyncio.sleep(0.05)
+    assert unused.rate.per_second == 50
+
+
+@virtual
+async def test_each_throttling_halves_the_requests_and_they_grow_slowly_from_then_on() -> None:
+    clock = LoopClock()
+    endpoint = Endpoint("e", clock)
+    for _ in range(5):  # at the same time, as requests that were under way
+        await _fail_at_once(endpoint, 3)
+        await _fail_at_once(endpoint, 3)
+    assert endpoint.rate.per_second == 5
+    began = clock.monotonic()
+    for _ in range(100):
+        async with endpoint.turn():
+            pass
+    assert clock.monotonic() - began > 16
+    assert 6 < endpoint.rate.per_second < 8
+
+
+async def _fail_at_once(endpoint: Endpoint, number: int) -> None:
+    import asyncio
+
+    together = asyncio.Barrier(number)
+
+    async def throttled() -> None:
+        async with endpoint.turn():
+            await together.wait()
+            raise Throttled("slow", after=1)
+
+    found = await asyncio.gather(*(throttled() for _ in range(number)), return_exceptions=True)
+    assert [type(each) for each in found] == [Throttled] * number
 
 
 def test_what_fails_again_and_again_is_tried_less_and_less_often() -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from homeport.infra.error import Denied, Throttled, Unreachable
+from homeport.infra.vendor.rate import Rate
 from homeport.runtime.clock import Clock
 
 
@@ -14,7 +15,7 @@ class Endpoint:
     """`async with endpoint.turn():` around each request.
 
     After `patience` failures in a row the breaker opens: for `rest` seconds (doubling up to `longest`) requests fail at
-    once, then one is let through to try. Being throttled makes everybody wait.
+    once, then one is let through to try. Being throttled makes everybody wait, and from then on send fewer requests.
 
     `doubted` is called at the first failure in a row and at each refusal: what one request found out concerns all who
     use the endpoint.
@@ -27,6 +28,7 @@ class Endpoint:
         *,
         per_second: float = 50.0,
         burst: int = 100,
+        most: float | None = None,
         parallel: int = 32,
         patience: int = 5,
         rest: float = 2.0,
@@ -34,10 +36,7 @@ class Endpoint:
     ) -> None:
         self.name = name
         self.clock = clock
-        self._per_second = per_second
-        self._burst = float(burst)
-        self._tokens = float(burst)
-        self._filled = clock.monotonic()
+        self.rate = Rate(clock, per_second, burst, most)
         self._parallel = asyncio.Semaphore(parallel)
         self._patience = patience
         self._rest = rest
@@ -61,11 +60,11 @@ class Endpoint:
         self._trying = trying
         try:
             async with self._parallel:
-                await self._take_token()
+                waited = await self.rate.take()
+                sent = self.clock.monotonic()
                 yield
         except Throttled as slow:
-            self._tokens = 0.0
-            self._filled = max(self._filled, self.clock.monotonic() + slow.after)
+            self.rate.throttled(slow.after)
             raise
         except Unreachable as down:
             if not down.own:
@@ -76,6 +75,7 @@ class Endpoint:
             self._doubt()
             raise
         else:
+            self.rate.answered(self.clock.monotonic() - sent, waited=waited)
             self._succeed()
         finally:
             if trying:
@@ -104,16 +104,3 @@ class Endpoint:
     def _doubt(self) -> None:
         for each in list(self.doubted):
             each()
-
-    async def _take_token(self) -> None:
-        while True:
-            now = self.clock.monotonic()
-            if now > self._filled:
-                self._tokens = min(self._burst, self._tokens + (now - self._filled) * self._per_second)
-                self._filled = now
-            if self._tokens >= 1.0:
-                self._tokens -= 1.0
-                return
-            missing = (1.0 - self._tokens) / self._per_second
-            # A little more than that: what is too short to be counted would be waited for without end.
-            await asyncio.sleep(max(self._filled - now, 0.0) + missing + 0.001)
