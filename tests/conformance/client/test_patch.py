@@ -85,6 +85,19 @@ async def test_what_a_patch_may_not_change(api: Api, widgets: Resource) -> None:
             await api.outcome(f"{label} {what}", api.client.patch(kind, api.key("a"), MergePatch(patch)))
 
 
+@pytest.mark.parametrize("subresource", ["", "status"])
+async def test_a_patch_can_make_anything_of_the_metadata(
+    api: Api, widgets: Resource, deployment: dict[str, Any], subresource: str
+) -> None:
+    await api.client.create(widget("d", api.ns), kind=widgets)
+    cases: dict[str, Any] = {"null": None, "empty": {}, "text": "text", "list": ["a"], "number": 1}
+    for kind, label in ((DEPLOYMENTS, "deployment"), (widgets, "widget")):
+        for what, made in cases.items():
+            patch = MergePatch({"metadata": made})
+            done = api.client.patch(kind, api.key("d"), patch, subresource=subresource)
+            await api.outcome(f"{label} {what} {subresource}".rstrip(), done)
+
+
 async def test_a_json_patch_does_what_its_operations_say(api: Api, widgets: Resource) -> None:
     await api.client.create(widget("a", api.ns, words=["a", "b"], settings={"k/l": "v", "m~n": "w"}), kind=widgets)
     operations = [

@@ -54,7 +54,7 @@ class Reader:
     ) -> None:
         """The outcome of a patch is read like any body, but what is wrong with it is the patch's fault."""
         meta = body.get("metadata")
-        if isinstance(meta, dict) and not meta.get("name"):
+        if meta is None or (isinstance(meta, dict) and not meta.get("name")):
             name = target.name
             raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
         try:

@@ -156,7 +156,7 @@ class Writer:
         for _ in range(ATTEMPTS):
             record, old, base = await self._load_for(target, patch_type)
             body = patched(target, patch_type, patch, base)
-            if base is old:
+            if base is old and isinstance(body.get("metadata"), dict):  # a patch can make anything of it
                 body["metadata"] = dict(body["metadata"])  # the server writes into it
             self.reader.read_patched(ctx, target, body, record, old, fields)
             try:
