@@ -28,9 +28,10 @@ class Echoes:
         """The loop has ended. How urgently it must look again, at what changed meanwhile and it did not write; None:
         there is no such thing.
 
-        A loop that did not get to its end has not drawn its conclusions from what it wrote.
+        A loop that did not get to its end has not drawn its conclusions from what it wrote. But the report of its
+        failure must not wake it before the pause after a failure has passed.
         """
-        own = writes.known() if finished else frozenset[Revision]()
+        own = writes.known() if finished else writes.report()
         if own:
             self._own[key] = own
         else:

@@ -60,6 +60,11 @@ class Writes:
         """The revisions that were written to a state that the writer knew."""
         return frozenset((each.resource, each.revision) for each in self.recorded if each.locked)
 
+    def report(self) -> frozenset[Revision]:
+        """The revision of the status that was written to a state that the writer knew, if that was the last write."""
+        last = self.recorded[-1] if self.recorded else None
+        return frozenset([(last.resource, last.revision)] if last and last.status and last.locked else ())
+
     def final_status(self, resource: Resource, key: Key) -> int:
         """The revision at which the status of that object was written, if that was the last write of all; else 0."""
         last = self.recorded[-1] if self.recorded else None

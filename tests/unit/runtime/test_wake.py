@@ -11,6 +11,7 @@ from homeport.client.protocol import Key, MergePatch
 from homeport.runtime.controller import Controller
 from homeport.runtime.informer import Informer
 from homeport.runtime.outcome import Wait
+from homeport.runtime.reconciler import Scope
 from homeport.runtime.share import Share
 from homeport.runtime.testing import Plane, plane, virtual
 from homeport.runtime.wake import own_key
@@ -276,3 +277,21 @@ async def test_what_others_write_beside_the_own_writes_of_a_loop_is_looked_at() 
         await p.client.patch(CONFIG_MAP, A, MergePatch({"metadata": {"annotations": {"by": "another"}}}))
         await asyncio.sleep(5.0)
         assert made.looks == 2
+
+
+@virtual
+async def test_a_report_of_a_failure_does_not_end_the_pause_before_the_next_attempt() -> None:
+    async with plane(crds=(WIDGETS,)) as p:
+
+        class Failing(Sizes):
+            async def _copy(self, scope: Scope[Widget]) -> Wait | None:
+                raise RuntimeError(f"attempt {len(self.seen)} failed")
+
+        failing = Failing(p)
+        p.manager.add(Controller("failing", Widget, failing, clock=p.clock, own_writes_wake=False))
+        await p.have(widget("a", size=1))
+        await p.start()
+        await asyncio.sleep(60.0)
+        found = (await p.client.get(Widget, A)).status.conditions
+        assert found[0]["message"] == f"attempt {len(failing.seen)} failed"
+        assert len(failing.seen) < 20  # the pause doubles each time
