@@ -235,7 +235,8 @@ class Reporting(Generic[S]):
             changed = before is None or before.text != now.text
         lasts = before is not None and before.text == now.text and before.level < level
         if (changed or lasts) and level == _Level.WARNING:
-            self.recorder.record(scope.object, reason, message or reason, warning=True)
+            if before != now:  # while the status is held back, its condition changes in each loop
+                self.recorder.record(scope.object, reason, message or reason, warning=True)
         elif (changed or lasts) and level == _Level.EVENT:
             scope.untold = Wait(reason, message)
 

@@ -63,6 +63,33 @@ async def test_a_terminal_error_is_written_at_once_since_no_later_loop_could_do_
     assert (found["reason"], found["message"]) == ("Odd", "size is odd")
 
 
+class _Warning(Sizes):
+    """Warns in each loop, and writes only what lasts for a second."""
+
+    pace = Pace(1.0, settle=True)
+
+    async def reconcile(self, key: Key) -> Wait | None:
+        self.seen.append(key)
+        scope = _Patient(present(self.cache.get(key)))
+        return await self.reported(scope, run_phases(scope, [self._warn]))
+
+    async def _warn(self, scope: Scope[Widget]) -> Wait | None:
+        return Wait("Odd", "size is odd", warning=True, after=0.1)
+
+
+@virtual
+async def test_a_warning_is_one_event_though_its_status_is_held_back() -> None:
+    async with plane(crds=[WIDGETS]) as p:
+        warning = _Warning(p)
+        p.manager.add(Controller("warning", Widget, warning, clock=p.clock))
+        await p.start()
+        await p.have(widget("a"))
+        await asyncio.sleep(30.0)
+        assert len(warning.seen) > 100
+        (event,) = (await p.client.list(EVENT)).items
+        assert (event["reason"], event["type"], event.get("series")) == ("Odd", "Warning", None)
+
+
 @virtual
 async def test_what_the_server_refuses_and_bugs_are_reported_too() -> None:
     for error, message in ((Forbidden("no right to do that"), "no right to do that"), (KeyError("x"), "'x'")):
