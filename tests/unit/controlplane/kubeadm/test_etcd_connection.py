@@ -67,6 +67,16 @@ async def test_a_connection_is_used_again_only_if_it_is_to_last(world: World) ->
     await forwards.end()
 
 
+async def test_of_two_questions_at_the_same_time_one_connection_is_kept_and_the_other_ends(world: World) -> None:
+    connections, forwards = Connections(LoopClock()), Forwards(world)
+    often = access(world, forwards, lasting=True)
+    await asyncio.gather(*(connections.ask(often, "cp-0", status) for _ in range(2)))
+    await connections.close()
+    assert len(forwards.opened) == 2
+    assert all(each.writer.is_closing() for each in forwards.opened)
+    await forwards.end()
+
+
 async def test_a_kept_connection_that_broke_is_replaced_within_the_same_question(world: World) -> None:
     connections, forwards = Connections(LoopClock()), Forwards(world)
     often = access(world, forwards, lasting=True)

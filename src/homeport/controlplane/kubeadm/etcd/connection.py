@@ -100,7 +100,7 @@ class Connections:
         except BaseException:
             await client.close()
             raise
-        if access.lasting:
+        if access.lasting and (access.cluster, node) not in self._kept:  # another one may have been asked meanwhile
             self._kept[access.cluster, node] = _Kept(client, access.context, self._clock.monotonic())
         else:
             await client.close()
