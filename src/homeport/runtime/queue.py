@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Hashable
@@ -36,6 +37,7 @@ _WAIT_WEIGHT = 0.05  # of the last wait in the mean
 _REST_PER_WAIT = 10.0
 _SHORTEST_REST = 0.05
 _LONGEST_REST = 1.0
+_LEAST_WAIT = _SHORTEST_REST / _REST_PER_WAIT
 
 _Later = tuple[float, int, K, Priority]  # when, the order among equal times, what
 
@@ -86,6 +88,7 @@ class WorkQueue(Generic[K]):
         self._order = itertools.count()
         self._failures: dict[K, int] = {}
         self._mean_wait = 0.0  # of keys for workers, of late
+        self._crowded = -math.inf  # when a key was taken that had to wait for a worker
         self._worked: dict[K, float] = {}  # keys that rest > when they were worked on, the earliest first
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
@@ -196,9 +199,14 @@ class WorkQueue(Generic[K]):
                     continue  # moved to another lane, or taken from there already
                 del self._waiting[key]
                 self._working[key] = None
-                waited = asyncio.get_running_loop().time() - held[1]
+                now = asyncio.get_running_loop().time()
+                waited = now - held[1]
                 self.stats.taken += 1
                 self.stats.waited_seconds += waited
+                if waited >= _LEAST_WAIT:
+                    if self._is_calm(now):
+                        self._mean_wait = 0.0
+                    self._crowded = now
                 self._mean_wait += _WAIT_WEIGHT * (waited - self._mean_wait)
                 if self._observe_taken is not None:
                     self._observe_taken(waited)
@@ -225,7 +233,13 @@ class WorkQueue(Generic[K]):
         while self._worked and (first := next(iter(self._worked.items())))[1] < now - _LONGEST_REST:
             del self._worked[first[0]]
 
+    def _is_calm(self, now: float) -> bool:
+        """For so long no key had to wait that the mean tells of a crowd of the past."""
+        return now - self._crowded > _LONGEST_REST
+
     def _rest_seconds(self) -> float:
+        if self._is_calm(asyncio.get_running_loop().time()):
+            return 0.0
         rest = min(self._mean_wait * _REST_PER_WAIT, _LONGEST_REST)
         return rest if rest >= _SHORTEST_REST else 0.0
 

@@ -287,6 +287,16 @@ def test_no_key_rests_where_none_waits() -> None:
     assert run_virtual(scenario()) == (0.0, 0)
 
 
+def test_no_key_rests_any_more_soon_after_the_last_one_had_to_wait() -> None:
+    async def scenario() -> tuple[float, int]:
+        queue: WorkQueue[str] = WorkQueue()
+        await crowded(queue, 60.0)
+        await asyncio.sleep(1.1)
+        return await times(queue, Priority.NORMAL)
+
+    assert run_virtual(scenario()) == (0.0, 0)
+
+
 def test_no_key_rests_for_longer_than_a_second() -> None:
     async def scenario() -> tuple[float, int]:
         queue: WorkQueue[str] = WorkQueue()
