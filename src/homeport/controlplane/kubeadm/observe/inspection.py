@@ -51,7 +51,8 @@ class Inspection:
 
     def _connection_changed(self, cluster: Key) -> None:
         self._kept.pop(cluster, None)
-        self._changed[cluster] = self._clock.now()
+        if cluster in self._answered:  # it is also called for clusters of other kinds, and after the last look
+            self._changed[cluster] = self._clock.now()
         self._wake(cluster)
 
     def _node_changed(self, cluster: Key, old: Unstructured | None, new: Unstructured | None) -> None:
