@@ -190,6 +190,10 @@ class Unavailable(ApiError):
     reason = "ServiceUnavailable"
 
 
+class NotConnected(Unavailable):
+    """No connection to the server could be made: it is not the server that says so."""
+
+
 class Timeout(ApiError):
     code = 504
     reason = "Timeout"

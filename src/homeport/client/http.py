@@ -24,7 +24,7 @@ from yarl import URL
 from homeport import __version__
 from homeport.client.config import USER_AGENT_NAME, Config
 from homeport.client.credential import Certificate
-from homeport.client.errors import ApiError, Timeout, Unauthorized, Unavailable
+from homeport.client.errors import ApiError, NotConnected, Timeout, Unauthorized, Unavailable
 from homeport.client.portforward import Stream, forward_path
 from homeport.client.protocol import Key, Warnings
 from homeport.client.wire import tls
@@ -210,13 +210,13 @@ class HttpTransport:
             last = attempt >= self.retry.attempts
             after = 0
             if refusal := self.reach.refusal(asyncio.get_running_loop().time()):
-                raise Unavailable(f"no connection to {self._address()}: {refusal}")
+                raise NotConnected(f"no connection to {self._address()}: {refusal}")
             try:
                 answer = await once()
             except _NotSent as error:
                 self.reach.miss(asyncio.get_running_loop().time(), str(error))
                 if last:
-                    raise Unavailable(f"no connection to {self._address()}: {error}") from error.__cause__
+                    raise NotConnected(f"no connection to {self._address()}: {error}") from error.__cause__
             except _Lost as error:
                 if last or method not in _READS:
                     raise self._lost(method, path, error) from error.__cause__

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from homeport.apiserver.auth.certificate import key_pem
+from homeport.capi.remote.pki import KeyPair
+from homeport.client.errors import NotConnected
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient, Status
 from homeport.controlplane.kubeadm.etcd.connection import Access, Connections
-from homeport.runtime.clock import LoopClock
+from homeport.controlplane.kubeadm.etcd.inspector import Inspector
+from homeport.runtime.clock import LoopClock, SystemClock
 from homeport.runtime.testing import virtual
 from homeport.sim.machine.etcdwire.member import EtcdService
 from unit.controlplane.kubeadm.test_etcd_client import SocketStream, Store, World
@@ -25,8 +29,11 @@ class Forwards:
     def __init__(self, world: World) -> None:
         self._world = world
         self.opened: list[SocketStream] = []
+        self.blocked = ""  # why there is no connection to the API server
 
     async def port_forward(self, namespace: str, pod: str, port: int) -> SocketStream:
+        if self.blocked:
+            raise NotConnected(self.blocked)
         node = pod.removeprefix("etcd-")
         world = self._world
         service = EtcdService(world.etcd, node, Store(), world.authority, list, world.clock, lambda: None)
@@ -36,7 +43,7 @@ class Forwards:
         return self.opened[-1]
 
     async def end(self) -> None:
-        served = [task for task in asyncio.all_tasks() if task.get_name().startswith("etcd cp-0 for")]
+        served = [task for task in asyncio.all_tasks() if task.get_name().startswith("etcd cp-")]
         await asyncio.gather(*served)
 
 
@@ -86,6 +93,23 @@ async def test_a_kept_connection_that_broke_is_replaced_within_the_same_question
     assert (await connections.ask(often, "cp-0", status)).leader
     assert len(forwards.opened) == 2
     await connections.close()
+    await forwards.end()
+
+
+async def test_an_api_server_that_can_not_be_reached_tells_nothing_about_members_that_were_not_asked(
+    world: World,
+) -> None:
+    authority = KeyPair(world.authority.pem, key_pem(world.authority.issuer.key))
+    inspector, forwards = Inspector(SystemClock()), Forwards(world)
+    assert (await inspector.look(CLUSTER, forwards, authority, ["cp-0"], lasting=True)).members is not None
+    forwards.blocked = "nothing answers"
+    view = await inspector.look(CLUSTER, forwards, authority, ["cp-0", "cp-1", "cp-2"])
+    assert view.members is None
+    assert "cp-1: it does not answer: nothing answers" in view.error
+    forwards.blocked = ""
+    view = await inspector.look(CLUSTER, forwards, authority, ["cp-0", "cp-1", "cp-2"])
+    assert view.answering == {"cp-0", "cp-1", "cp-2"}
+    inspector.forget(CLUSTER)
     await forwards.end()
 
 

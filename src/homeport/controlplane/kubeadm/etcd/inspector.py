@@ -15,7 +15,7 @@ import structlog
 from homeport.capi.remote.grpc import GrpcError
 from homeport.capi.remote.pki import KeyPair, client_certificate
 from homeport.capi.remote.tunnel import context_of
-from homeport.client.errors import ApiError
+from homeport.client.errors import ApiError, NotConnected
 from homeport.client.protocol import Key
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient, Member, MemberAlarm, Status
 from homeport.controlplane.kubeadm.etcd.connection import IDLE_SECONDS, Access, Connections, Forwarder
@@ -41,6 +41,10 @@ class _Answer:
     status: Status
     members: tuple[Member, ...] | None = None
     alarms: tuple[MemberAlarm, ...] = ()
+
+
+class _NoWay(str):
+    """A problem of the API server of the cluster, through which the members are asked."""
 
 
 class Inspector:
@@ -82,6 +86,9 @@ class Inspector:
         found = await asyncio.gather(*(self._ask(access, node) for node in nodes))
         answers = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, _Answer)}
         problems = {node: each for node, each in zip(nodes, found, strict=True) if isinstance(each, str)}
+        if any(isinstance(each, _NoWay) for each in found):
+            # That tells nothing about these members, and those with a connection that is still open are only some.
+            answers = {}
         return combine(answers, problems)
 
     async def remove_member(
@@ -143,6 +150,8 @@ class Inspector:
         try:
             async with asyncio.timeout(_SECONDS):
                 return await self._connections.ask(access, node, _describe)
+        except NotConnected as trouble:
+            return _NoWay(_said(trouble))
         except _TROUBLE as trouble:
             return _said(trouble)
 
