@@ -57,8 +57,19 @@ class Writes:
             self.recorded.append(_Written(resource, key_of(obj), uid_of(obj), version_of(obj), obj, status, locked))
 
     def known(self) -> frozenset[Revision]:
-        """The revisions that were written to a state that the writer knew."""
-        return frozenset((each.resource, each.revision) for each in self.recorded if each.locked)
+        """The revisions that were written to a state that the writer knew.
+
+        After a write to whatever state there was, it does not know the state of that object any more. A cache that is
+        filled again shows nothing in between.
+        """
+        found: set[Revision] = set()
+        unknown: set[tuple[Resource, Key]] = set()
+        for each in self.recorded:
+            if not each.locked:
+                unknown.add((each.resource, each.key))
+            elif (each.resource, each.key) not in unknown:
+                found.add((each.resource, each.revision))
+        return frozenset(found)
 
     def report(self) -> frozenset[Revision]:
         """The revision of the status that was written to a state that the writer knew, if that was the last write."""
