@@ -41,9 +41,13 @@ class Tasks:
         task.add_done_callback(self._running.discard)
         return task
 
-    async def close(self) -> None:
-        """Cancels all, and waits for their ends."""
+    def end(self) -> list[asyncio.Task[None]]:
+        """Cancels all. They end soon."""
         tasks = list(self._running)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks
+
+    async def close(self) -> None:
+        """Cancels all, and waits for their ends."""
+        await asyncio.gather(*self.end(), return_exceptions=True)

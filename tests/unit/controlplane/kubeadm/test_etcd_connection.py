@@ -29,6 +29,7 @@ class Forwards:
     def __init__(self, world: World) -> None:
         self._world = world
         self.opened: list[SocketStream] = []
+        self.services: list[EtcdService] = []
         self.blocked = ""  # why there is no connection to the API server
 
     async def port_forward(self, namespace: str, pod: str, port: int) -> SocketStream:
@@ -39,6 +40,7 @@ class Forwards:
         service = EtcdService(world.etcd, node, Store(), world.authority, list, world.clock, lambda: None)
         ours, theirs = socket.socketpair()
         await service.accept(theirs, "test")
+        self.services.append(service)
         self.opened.append(SocketStream(*await asyncio.open_connection(sock=ours)))
         return self.opened[-1]
 
@@ -90,6 +92,17 @@ async def test_a_kept_connection_that_broke_is_replaced_within_the_same_question
     await connections.ask(often, "cp-0", status)
     await forwards.opened[0].close()
     await forwards.end()
+    assert (await connections.ask(often, "cp-0", status)).leader
+    assert len(forwards.opened) == 2
+    await connections.close()
+    await forwards.end()
+
+
+async def test_a_kept_connection_to_a_member_that_ended_is_replaced(world: World) -> None:
+    connections, forwards = Connections(LoopClock()), Forwards(world)
+    often = access(world, forwards, lasting=True)
+    await connections.ask(often, "cp-0", status)
+    forwards.services[0].end()
     assert (await connections.ask(often, "cp-0", status)).leader
     assert len(forwards.opened) == 2
     await connections.close()

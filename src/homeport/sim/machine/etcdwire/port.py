@@ -35,6 +35,10 @@ class GrpcPort(ABC):
     async def accept(self, sock: socket.socket, source: str) -> None:
         self._tasks.start(self._serve(sock), f"{self._title} for {source}")
 
+    def end(self) -> None:
+        """The program ended, and with it its connections."""
+        self._tasks.end()
+
     async def _serve(self, sock: socket.socket) -> None:
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)

@@ -272,6 +272,8 @@ class WorkloadCluster:
             return
         host = plane.guest.host
         if plane.node not in self.etcd.members:
+            if isinstance(ended := host.service(ETCD_PORT), EtcdService):
+                ended.end()
             host.unlisten(ETCD_PORT)
         elif host.service(ETCD_PORT) is None:
             addresses = lambda: list(host.addresses)  # noqa: E731 - read when the certificate is made
