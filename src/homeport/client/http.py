@@ -32,6 +32,7 @@ from homeport.client.wire.address import DEFAULT_MANAGER
 from homeport.client.wire.failure import BROKEN, UNREACHED, reason_of, tls_reason
 from homeport.client.wire.reach import Reach
 from homeport.client.wire.rest import JSON, Answer, Form, RestClient
+from homeport.client.wire.resumption import forget_sessions
 from homeport.client.wire.retry import REFUSED, Retry, retry_after
 from homeport.client.wire.warning import parse_warnings
 from homeport.client.wire.websocket import Connection, Refused, Socket, refusal
@@ -120,8 +121,11 @@ class HttpTransport:
     async def close(self) -> None:
         self._closed = True
         session, self._shared = self._shared, None
-        if session is not None:  # to its end, though the caller is cancelled meanwhile
-            await asyncio.shield(session.close())
+        try:
+            if session is not None:  # to its end, though the caller is cancelled meanwhile
+                await asyncio.shield(session.close())
+        finally:
+            forget_sessions(self._tls)
 
     async def send(self, method: str, path: str, body: bytes | None = None, **form: Unpack[Form]) -> Answer:
         sent = {"Accept": form.get("accept", JSON), **(form.get("headers") or {})}
@@ -341,6 +345,7 @@ class HttpTransport:
         wanted = (self.config.credential.certificate(), self._authority.read())
         if self._tls is None or wanted[0] is not self._tls_for[0] or wanted[1] is not self._tls_for[1]:
             config = replace(self.config, ca=wanted[1])
+            forget_sessions(self._tls)
             self._tls = tls.context(config, wanted[0]) if self.config.server.startswith("https://") else True
             self._tls_for = wanted
         return self._tls

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 from pathlib import Path
@@ -29,6 +30,7 @@ from homeport.client.errors import (
 from homeport.client.http import HttpClient, Timeouts
 from homeport.client.plugin import Command, ExecPlugin
 from homeport.client.protocol import JsonPatch, Key, MergePatch, Query, StrategicPatch, Write
+from homeport.client.wire.resumption import ResumingContext
 from homeport.client.wire.retry import NEVER, Retry
 from tlspeer import tls_peer
 from unit.client.scripted_peer import Peer, failure, hang_up, json, stream
@@ -495,6 +497,23 @@ async def test_tls_is_verified_and_client_certificates_are_shown() -> None:
                 await client.get(CONFIGMAPS, A)
         async with HttpClient(Config(f"https://127.0.0.1:{port}", insecure=True)) as client:
             assert (await client.get(CONFIGMAPS, A)).name == "tls"
+
+
+async def test_a_closed_client_leaves_no_tls_context_to_the_garbage_collector() -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    gc.collect()
+    gc.disable()
+    try:
+        async with tls_peer(_peer_shown, context, patience=0) as port:
+            for _ in range(3):
+                ca = authority.cert_pem.bytes()
+                async with HttpClient(Config(f"https://127.0.0.1:{port}", ca=ca)) as client:
+                    await client.get(CONFIGMAPS, A)
+        assert sum(isinstance(each, ResumingContext) for each in gc.get_objects()) <= 1  # that of the last `client`
+    finally:
+        gc.enable()
 
 
 async def test_a_client_certificate_is_read_again_once_its_key_has_come(tmp_path: Path) -> None:

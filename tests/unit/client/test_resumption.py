@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import ssl
 import tempfile
 import time
+import weakref
 
 import pytest
 
 from homeport.capi.remote.pki import KeyPair, client_certificate, generate
-from homeport.client.wire.resumption import ResumingContext
+from homeport.client.wire.resumption import ResumingContext, forget_sessions
 
 
 async def authority() -> KeyPair:
@@ -84,3 +86,18 @@ async def test_another_server_of_the_same_name_is_verified() -> None:
     assert not connect(client, server_of(ca, "one"), "one").session_reused
     with pytest.raises(ssl.SSLCertVerificationError):
         connect(client, server_of(stranger, "one"), "one")
+
+
+async def test_a_context_without_sessions_is_freed_without_the_garbage_collector() -> None:
+    """What OpenSSL holds is invisible to the collector, which would leave it there for hours."""
+    ca = await authority()
+    client = client_of(ca)
+    connect(client, server_of(ca, "one"), "one")
+    freed = weakref.ref(client)
+    gc.disable()
+    try:
+        forget_sessions(client)
+        del client
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -25,7 +25,11 @@ class _Connection(SmallReads):
 
 
 class ResumingContext(ssl.SSLContext):
-    """For clients. Sessions are kept by the name that the certificate is valid for."""
+    """For clients. Sessions are kept by the name that the certificate is valid for.
+
+    Whoever drops a context calls `forget_sessions`: a session refers to its context, and both together would stay until
+    the garbage collector looks at old objects, which it hardly ever does. They take 20 KiB, most of it in OpenSSL.
+    """
 
     sslobject_class = _Connection
     # So long after the certificate of a server was verified, it is verified again: sessions may be good for days.
@@ -44,6 +48,9 @@ class ResumingContext(ssl.SSLContext):
             session = self._known(server_hostname)
         return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
 
+    def forget_sessions(self) -> None:
+        self.__dict__.get("_sessions", {}).clear()
+
     def _known(self, server: str) -> ssl.SSLSession | None:
         session, verified = self.__dict__.get("_sessions", {}).get(server, (None, 0.0))
         return session if time.monotonic() - verified < self.verified_seconds else None
@@ -55,3 +62,9 @@ class ResumingContext(ssl.SSLContext):
         session = connection.session
         if session is not None and session.has_ticket:
             known[server] = session, time.monotonic()
+
+
+def forget_sessions(context: object) -> None:
+    """Of a context that is not used for new connections any more. Others than those that resume have none."""
+    if isinstance(context, ResumingContext):
+        context.forget_sessions()

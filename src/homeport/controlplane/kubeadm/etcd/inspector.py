@@ -17,6 +17,7 @@ from homeport.capi.remote.pki import KeyPair, client_certificate
 from homeport.capi.remote.tunnel import context_of
 from homeport.client.errors import ApiError, NotConnected
 from homeport.client.protocol import Key
+from homeport.client.wire.resumption import forget_sessions
 from homeport.controlplane.kubeadm.etcd.client import EtcdClient, Member, MemberAlarm, Status
 from homeport.controlplane.kubeadm.etcd.connection import IDLE_SECONDS, Access, Connections, Forwarder
 from homeport.controlplane.kubeadm.observe.health import EtcdView
@@ -70,7 +71,7 @@ class Inspector:
 
     def forget(self, cluster: Key) -> None:
         self._identities.pop(cluster, None)
-        self._contexts.pop(cluster, None)
+        self._drop_context(cluster)
         self._connections.forget(cluster)
 
     async def look(
@@ -163,6 +164,7 @@ class Inspector:
         identity = self._identity(cluster, authority)
         _, made_with, made = self._contexts.get(cluster, (0.0, b"", None))
         if made is None or made_with is not identity:
+            self._drop_context(cluster)
             # OpenSSL reads certificates from files alone; this one is gone again at once.
             with tempfile.NamedTemporaryFile(prefix="homeport-etcd-") as file:
                 file.write(identity)
@@ -187,9 +189,14 @@ class Inspector:
         """Whoever uses a context at this moment has it by itself."""
         self._dropping = None
         oldest = self._clock.monotonic() - IDLE_SECONDS
-        self._contexts = {cluster: each for cluster, each in self._contexts.items() if each[0] > oldest}
+        for cluster in [cluster for cluster, (used, _, _) in self._contexts.items() if used <= oldest]:
+            self._drop_context(cluster)
         if self._connections.drop_idle() or self._contexts:
             self._drop_later()
+
+    def _drop_context(self, cluster: Key) -> None:
+        _, _, context = self._contexts.pop(cluster, (0.0, b"", None))
+        forget_sessions(context)
 
     def _drop_later(self) -> None:
         # Not in the context of the reconcile that we are called in: it would live as long as contexts are used.
