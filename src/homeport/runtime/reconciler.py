@@ -309,6 +309,10 @@ async def finish_write(write: Coroutine[Any, Any, T]) -> T:
             tell = log.debug if isinstance(error, Conflict | NotFound) else log.info
             tell("a write failed while shutting down", error=str(error))
         raise
+    finally:
+        # A failed task holds its exception, which holds this frame: without this, all of it, with the objects that the
+        # reconcile has read, would stay until the garbage collector looks at old objects.
+        del task
 
 
 def _status(obj: Object) -> bytes:

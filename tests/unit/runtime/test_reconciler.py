@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from homeport.runtime.event import EVENT
 from homeport.runtime.lease import LeaseLost
 from homeport.runtime.outcome import Terminal, Wait
 from homeport.runtime.pace import Pace
-from homeport.runtime.reconciler import Scope, run_phases
+from homeport.runtime.reconciler import Scope, finish_write, run_phases
 from homeport.runtime.testing import Plane, plane, reconcile_once, virtual
 from present import present
 from unit.runtime.runtime_sample import WIDGET, WIDGETS, Sizes, Widget, widget
@@ -265,3 +267,21 @@ async def test_changing_a_scope_changes_nothing_in_the_cache() -> None:
         scope.object.status.conditions.append({"type": "X"})
         assert found.metadata.labels == {}
         assert found.status.conditions == []
+
+
+async def test_a_write_that_failed_is_freed_without_the_garbage_collector() -> None:
+    """With it, everything that the reconcile has read."""
+
+    async def write() -> None:
+        raise Conflict("the object has been modified")
+
+    gc.disable()
+    try:
+        try:
+            await finish_write(write())
+        except Conflict as error:
+            freed = weakref.ref(error)
+        await asyncio.sleep(0)
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -206,8 +206,11 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
     async def _store(self, scope: ControlPlaneScope) -> None:
         problems = [each for each in await self._sync.report(scope) if each is not None]
         await super()._store(scope)
-        if problems:
-            raise problems[0]
+        try:
+            if problems:
+                raise problems[0]
+        finally:
+            problems.clear()  # an exception holds this frame: it would hold itself, and everything in `scope`
 
     def next_look(self, scope: ControlPlaneScope, wait: Wait | None) -> Wait | None:
         if wait is None or wait.reason != EtcdError.__name__:
