@@ -66,5 +66,8 @@ def _libc(name: str) -> ctypes._NamedFuncPointer | None:
 async def _release_regularly() -> None:
     while True:
         await asyncio.sleep(_RELEASE_SECONDS)
+        # A process at rest makes so few objects that the collector would not start for hours: what was made for ended
+        # connections, and refers to itself, would stay until then with all that libraries hold for it.
+        gc.collect(0)
         # In a thread: with much to give back it takes some milliseconds.
         await asyncio.to_thread(release_memory)

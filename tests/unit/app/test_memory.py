@@ -41,3 +41,30 @@ def test_buffers_of_connections_are_kept_out_of_the_heap() -> None:
 
 def test_free_memory_goes_back_to_the_system() -> None:
     assert said("from homeport.app.memory import release_memory; print(release_memory())") == "True"
+
+
+# Whether a cycle that was made while the process runs is gone after a minute without other work.
+_CYCLE = """
+import asyncio, weakref
+from homeport.app.memory import frugal
+from homeport.runtime.clock import run_virtual
+
+class Connection:
+    pass
+
+async def rest():
+    async with frugal():
+        made = Connection()
+        made.itself = made
+        freed = weakref.ref(made)
+        del made
+        assert freed() is not None
+        await asyncio.sleep(61)
+        print(freed() is None)
+
+run_virtual(rest())
+"""
+
+
+def test_a_process_at_rest_frees_what_refers_to_itself() -> None:
+    assert said(_CYCLE) == "True"
