@@ -14,6 +14,7 @@ _DUE_SECONDS = 0.001
 # Statuses that nobody acts on, written per second by one controller. When thousands of objects change at once, each of
 # them reports its wording less often: what every object costs stays the same.
 _WRITES_PER_SECOND = 10.0
+_LONGEST_CROWDED_SECONDS = 60.0  # what lasts is reported in the end, however many objects wait
 # While a write takes long, everything else does, too, and what is waited for changes in many small steps. The pause
 # grows with it, so that an object that takes ten times as long does not report ten times as often.
 _PAUSE_PER_WRITE = 10.0
@@ -53,7 +54,8 @@ class Pacer:
                 self._since.pop(key, None)
             return 0.0
         slow = min(self._write_seconds * _PAUSE_PER_WRITE, _LONGEST_SECONDS)
-        pause = max(self._pace.seconds, len(self._held) / _WRITES_PER_SECOND, slow)
+        crowded = min(len(self._held) / _WRITES_PER_SECOND, _LONGEST_CROWDED_SECONDS)
+        pause = max(self._pace.seconds, crowded, slow)
         left = self._since.setdefault(key, now) + pause - now
         if left > _DUE_SECONDS and not urgent:
             self._held.add(key)

@@ -69,6 +69,11 @@ def test_while_many_objects_have_such_a_change_each_is_written_less_often() -> N
         pacer.delay(key, 10, urgent=False, changed=True)
     assert pacer.delay(A, 10, urgent=False, changed=True) == 30.0
     assert pacer.delay(A, 10.5, urgent=True, changed=True) == 0, "what somebody acts on is never held back"
+    for number in range(3000):
+        pacer.delay(Key("other", f"o{number}"), 10, urgent=False, changed=True)
+    assert pacer.delay(A, 11, urgent=False, changed=True) == 59.5, "what lasts for a minute is written"
+    for number in range(3000):
+        pacer.delay(Key("other", f"o{number}"), 11, urgent=False, changed=False)
     for key in keys:
         pacer.delay(key, 11, urgent=False, changed=False)
     assert pacer.delay(A, 11, urgent=False, changed=True) == 0.5
