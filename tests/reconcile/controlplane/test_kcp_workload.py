@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import yaml
 
+from homeport.api.cluster.v1beta2 import Machine
 from homeport.api.controlplane.v1beta2 import KubeadmControlPlane
 from homeport.capi.remote import pki
 from homeport.client.protocol import Client, Key, MergePatch
 from homeport.machinery import condition
+from present import present
 from reconcile.controlplane.control_plane_kit import (
     CLUSTER,
     CONFIG_MAP,
@@ -44,11 +47,16 @@ async def brought(k: Kit) -> list[dict[str, Any]]:
 
 async def begun(k: Kit, client: Client, **spec: Any) -> None:
     """One machine, which has joined."""
+    await joined(k, client, **spec)
+    await k.connect()
+
+
+async def joined(k: Kit, client: Client, **spec: Any) -> None:
+    """The same, while nothing is connected to the cluster yet."""
     await k.start(cluster(), external(**spec), template(), *(await brought(k)))
     await k.reconcile()
     (machine,) = await k.machines()
     await join(k, client, machine)
-    await k.connect()
 
 
 async def version_in(client: Client) -> tuple[str, str]:
@@ -73,6 +81,55 @@ async def test_a_cluster_is_initialised_when_kubeadm_left_its_configuration() ->
         assert condition.is_true(machine.status.conditions, "APIServerPodHealthy")
         assert condition.is_true(machine.status.conditions, "UpToDate")
         assert condition.find(machine.status.conditions, "EtcdMemberHealthy") is None
+
+
+class Meanwhile:
+    """A client of a workload cluster; something else happens while that is asked for the first time."""
+
+    def __init__(self, inner: Any, happens: Callable[[], Awaitable[None]]) -> None:
+        self._inner = inner
+        self._happens: Callable[[], Awaitable[None]] | None = happens
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def get(self, *given: Any, **options: Any) -> Any:
+        happens, self._happens = self._happens, None
+        if happens is not None:
+            await happens()
+        return await self._inner.get(*given, **options)
+
+
+async def test_a_machine_that_changes_while_its_cluster_is_asked_gets_its_conditions_in_the_same_loop() -> None:
+    async with kit() as k, workload(k) as client:
+        await joined(k, client)
+        (machine,) = await k.machines()
+        key = Key("default", machine.metadata.name)
+        cache = k.plane.manager.informers.get(Machine).cache
+        theirs = {"type": "Theirs", "status": "True", "reason": "Good", "message": ""}
+
+        async def change() -> None:
+            await k.mark(machine, conditions=[{**theirs, "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+            while condition.find(present(cache.get(key)).status.conditions, "Theirs") is None:
+                await cache.news(key=key)
+
+        k.reachable = Meanwhile(k.reachable, change)
+        await k.connect()
+        found = await k.reconcile()
+        assert found.error is None
+        (machine,) = await k.machines()
+        assert condition.is_true(machine.status.conditions, "Theirs")
+        assert condition.is_true(machine.status.conditions, "APIServerPodHealthy")
+
+
+async def test_a_control_plane_that_its_cluster_adopts_in_a_moment_reports_nothing_before() -> None:
+    async with kit() as k:
+        await k.have(cluster(), control_plane(), template())
+        found = await k.reconcile()
+        assert found.written == ()
+        assert found.wait is not None
+        assert found.wait.reason == "WaitingForCluster"
+        assert found.wait.after == pytest.approx(2.0, abs=0.5)
 
 
 async def test_the_next_machine_is_made_as_soon_as_the_last_is_well() -> None:

@@ -78,7 +78,7 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
         inspector = self._inspection.inspector
         self._worker = Worker(self.client, self._write, self.recorder, self._maker, remover, inspector)
         self._adoption = Adoption(self.client, self._write, self._members)
-        self._sync = Sync(capi, self.client, self._write)
+        self._sync = Sync(capi, self.client, self._write, machines)
         self._expiry = Expiry(self.client, self._write)
         self._absence = Absence(capi, self.controller, self.client, self._write)
         self._deletion = Deletion(capi, self._members, remover)
@@ -204,13 +204,8 @@ class KubeadmControlPlaneReconciler(PlaneReconciler[KubeadmControlPlane, Control
         return scope.now - self._unanswered.setdefault(scope.key, scope.now) < UNANSWERED_SECONDS
 
     async def _store(self, scope: ControlPlaneScope) -> None:
-        problems = [each for each in await self._sync.report(scope) if each is not None]
+        await self._sync.report(scope)
         await super()._store(scope)
-        try:
-            if problems:
-                raise problems[0]
-        finally:
-            problems.clear()  # an exception holds this frame: it would hold itself, and everything in `scope`
 
     def next_look(self, scope: ControlPlaneScope, wait: Wait | None) -> Wait | None:
         if wait is None or wait.reason != EtcdError.__name__:

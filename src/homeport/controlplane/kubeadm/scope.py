@@ -33,8 +33,10 @@ class ControlPlaneScope(PlaneScope[KubeadmControlPlane, KubeadmConfig]):
     @property
     def urgent(self) -> bool:
         """While Machines come up, what is reported of them changes many times a second: only what lasts is written."""
-        if self.deleting or self.found_cluster is None:
+        if self.deleting:
             return True
+        if self.found_cluster is None:  # the Cluster that was created with it adopts it in a moment
+            return bool(self.read.status.conditions)
         # Nothing was reported yet, and nothing has begun: that, too, often lasts no longer than a moment.
         waiting = not self.read.status.conditions and bool(self.findings.blocked)
         return not waiting and weight(self.read) != weight(self.kcp)

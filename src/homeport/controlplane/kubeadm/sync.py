@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+
 from homeport.api.bootstrap.v1beta2 import KubeadmConfig
 from homeport.api.cluster.v1beta2 import Machine
 from homeport.capi.capi import Capi
@@ -14,17 +16,21 @@ from homeport.controlplane.condition import DesiredCondition
 from homeport.controlplane.kubeadm.desired import machine_patch, metadata_patch
 from homeport.controlplane.kubeadm.scope import ControlPlaneScope, Owned
 from homeport.machinery import condition
+from homeport.runtime.cache import Cache, key_of, version_of
 from homeport.runtime.clock import parse_time, rfc3339
 from homeport.runtime.outcome import Wait
+
+log = structlog.get_logger(__name__)
 
 _PATIENCE_SECONDS = 10.0  # a Machine without a Node is left alone for so long: there is nothing to say about it
 
 
 class Sync:
-    def __init__(self, capi: Capi, client: Client, write: Write) -> None:
+    def __init__(self, capi: Capi, client: Client, write: Write, machines: Cache[Machine]) -> None:
         self._capi = capi
         self._client = client
         self._write = write
+        self._machines = machines
 
     async def hold(self, scope: ControlPlaneScope) -> Wait | None:
         """Labels, annotations, timeouts, gates and taints follow the control plane without a rollout."""
@@ -58,31 +64,35 @@ class Sync:
 
     # -- conditions --------------------------------------------------------------------------------------------
 
-    async def report(self, scope: ControlPlaneScope) -> list[Conflict | None]:
-        """Writes the Machines' conditions; one that changed meanwhile is written in the next loop."""
-        return [await self._report(scope, owned) for owned in scope.owned]
+    async def report(self, scope: ControlPlaneScope) -> None:
+        """Writes the Machines' conditions. A change of the Machine that comes first wakes us, and then they follow."""
+        for owned in scope.owned:
+            await self._report(scope, self._newest(owned.machine))
 
-    async def _report(self, scope: ControlPlaneScope, owned: Owned) -> Conflict | None:
-        machine = owned.machine
-        said = scope.findings.conditions.get(owned.name, [])
-        if not said or not _worth_saying(scope, machine, said):
-            return None
-        wanted = put_conditions(machine, said, scope.now, drop=owned.name in scope.dropped)
-        if wanted == machine.status.conditions:
-            return None
+    def _newest(self, machine: Machine) -> Machine:
+        """Others write to it while this loop asks the workload cluster, and its conditions are a list as a whole."""
+        key = key_of(machine)
+        found = self._machines.get(key)
+        if found is None or found.metadata.uid != machine.metadata.uid or version_of(found) <= version_of(machine):
+            return machine
+        return found
+
+    async def _report(self, scope: ControlPlaneScope, machine: Machine) -> None:
         meta = machine.metadata
+        said = scope.findings.conditions.get(meta.name, [])
+        if not said or not _worth_saying(scope, machine, said):
+            return
+        wanted = put_conditions(machine, said, scope.now, drop=meta.name in scope.dropped)
+        if wanted == machine.status.conditions:
+            return
         body = {
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version},
             "status": {"conditions": wanted},
         }
         try:
-            key = Key(meta.namespace, meta.name)
-            await self._client.patch(Machine, key, MergePatch(body), self._write, subresource="status")
-        except Conflict as changed:
-            return changed
-        except NotFound:
-            return None
-        return None
+            await self._client.patch(Machine, key_of(machine), MergePatch(body), self._write, subresource="status")
+        except (Conflict, NotFound) as changed:
+            log.debug("conditions not written", machine=meta.name, error=str(changed))
 
 
 def _worth_saying(scope: ControlPlaneScope, machine: Machine, said: list[DesiredCondition]) -> bool:
