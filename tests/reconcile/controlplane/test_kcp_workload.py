@@ -100,7 +100,7 @@ class Meanwhile:
         return await self._inner.get(*given, **options)
 
 
-async def test_a_machine_that_changes_while_its_cluster_is_asked_gets_its_conditions_in_the_same_loop() -> None:
+async def test_a_machine_that_changes_while_its_cluster_is_asked_gets_its_conditions_in_the_next_loop() -> None:
     async with kit() as k, workload(k) as client:
         await joined(k, client)
         (machine,) = await k.machines()
@@ -115,6 +115,10 @@ async def test_a_machine_that_changes_while_its_cluster_is_asked_gets_its_condit
 
         k.reachable = Meanwhile(k.reachable, change)
         await k.connect()
+        found = await k.reconcile()
+        assert found.error is None
+        (machine,) = await k.machines()
+        assert condition.find(machine.status.conditions, "APIServerPodHealthy") is None
         found = await k.reconcile()
         assert found.error is None
         (machine,) = await k.machines()

@@ -78,6 +78,9 @@ async def come_up(h: Harness, number: int) -> Counter[str]:
     return Counter({kind: round(count / number, 1) for kind, count in writes.counts.items()})
 
 
+MORE = {"Cluster": 3.5, "Machine": 2.5}  # a cluster has two Machines
+
+
 # Of a server that takes 20 ms for each request, the requests of all clusters keep every one of them waiting for a minute.
 @pytest.mark.parametrize("seconds", [0.0, 0.02])
 def test_a_cluster_among_many_writes_its_statuses_as_often_as_one_alone(seconds: float) -> None:
@@ -97,8 +100,8 @@ def test_a_cluster_among_many_writes_its_statuses_as_often_as_one_alone(seconds:
         assert set(alone) == set(among), told
         assert alone["Cluster"] <= 6, told
         # A status that is still waited for is written a few times more: never for each step of each machine.
-        assert all(among[kind] <= alone[kind] + (3.5 if kind == "Cluster" else 1.5) for kind in alone), told
+        assert all(among[kind] <= alone[kind] + MORE.get(kind, 1.5) for kind in alone), told
         assert among.total() <= alone.total() * 1.2, told
-        assert lines[-1].conflicts <= 2.5 * MANY
+        assert lines[-1].conflicts <= 0.25 * MANY
 
     run()

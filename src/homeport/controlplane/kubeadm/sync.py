@@ -67,15 +67,13 @@ class Sync:
     async def report(self, scope: ControlPlaneScope) -> None:
         """Writes the Machines' conditions. A change of the Machine that comes first wakes us, and then they follow."""
         for owned in scope.owned:
-            await self._report(scope, self._newest(owned.machine))
+            if not self._has_changed(owned.machine):
+                await self._report(scope, owned.machine)
 
-    def _newest(self, machine: Machine) -> Machine:
-        """Others write to it while this loop asks the workload cluster, and its conditions are a list as a whole."""
-        key = key_of(machine)
-        found = self._machines.get(key)
-        if found is None or found.metadata.uid != machine.metadata.uid or version_of(found) <= version_of(machine):
-            return machine
-        return found
+    def _has_changed(self, machine: Machine) -> bool:
+        """While this loop asked the workload cluster. Its conditions are a list as a whole, and others write to it."""
+        found = self._machines.get(key_of(machine))
+        return found is not None and version_of(found) > version_of(machine)
 
     async def _report(self, scope: ControlPlaneScope, machine: Machine) -> None:
         meta = machine.metadata
