@@ -123,7 +123,8 @@ def _upgrade_without_a_failed_request(real: HostingPlane) -> None:
 
     def ask() -> None:
         while not upgraded.is_set():
-            asked.append(real.try_kubectl("get", "--raw", "/readyz", config=config).stdout)
+            answer = real.try_kubectl("get", "--raw", "/readyz", config=config)
+            asked.append(answer.stdout or answer.stderr)
 
     user = Thread(target=ask)
     user.start()
